@@ -1,0 +1,198 @@
+"""The proof of the timer: f against itself, on a quiet machine and beside a busy one.
+
+    python benchmarks/aa.py [--runs 20] [--write]
+
+Three workloads, each timed against an identical one by the book's interleaved
+`utils.timing.compare` and by torch's `Timer.blocked_autorange`, one after the other,
+at equal wall time. Whatever is not 1 is the method's error. A second, seeded process
+that is busy and idle in turns of 50-600 ms plays the neighbour. Then: the same
+operation built twice (own weights and inputs), and a known truth, 11 calls against 10.
+
+--write stores the summary in benchmarks/aa.json, which chapter 00 draws.
+"""
+
+import argparse
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch.utils.benchmark import Timer
+
+from utils.environment import cpu_name
+from utils.report import rows, share
+from utils.timing import compare, measure
+
+ENTRY_S = 0.07   # seconds an entry: 20 runs of everything take a minute
+WIDE_S = 0.5     # seconds an entry where the width of the interval is judged
+NEIGHBOUR = """
+import random, sys, time
+turn = random.Random(int(sys.argv[1]))
+while True:
+    end = time.perf_counter() + turn.uniform(0.05, 0.6)
+    while time.perf_counter() < end:
+        sum(range(1000))
+    time.sleep(turn.uniform(0.05, 0.6))
+"""
+
+
+def pointwise():
+    """Memory-bound: larger than the caches that a core owns."""
+    x = torch.randn(1_000_000)
+    return lambda: x * 2 + 1
+
+
+def gemm_softmax():
+    x, w = torch.randn(64, 512), torch.randn(512, 512)
+    return lambda: (x @ w).softmax(-1)
+
+
+def matmul():
+    a, b = torch.randn(256, 512), torch.randn(512, 512)
+    return lambda: a @ b
+
+
+WORKLOADS = {"pointwise": (pointwise, 1), "GEMM + softmax": (gemm_softmax, 1), "matmul": (matmul, 2)}
+
+
+def interleaved(f, g, seconds=ENTRY_S):
+    """The book's way: a Ratio."""
+    return compare({"f": f, "g": g}, check=lambda result, baseline: None, budget_s=seconds).speedup("g")
+
+
+def one_after_the_other(f, g, seconds=ENTRY_S):
+    """torch's way, once for each function: a plain ratio of medians."""
+    threads = torch.get_num_threads()
+    times = [Timer("f()", globals={"f": h}, num_threads=threads)
+             .blocked_autorange(min_run_time=seconds).median for h in (f, g)]
+    return times[0] / times[1]
+
+
+def errors(ratios):
+    """Median and 90th percentile of |log ratio|."""
+    logs = sorted(abs(math.log(r)) for r in ratios)
+    return {"median": statistics.median(logs), "p90": logs[math.ceil(0.9 * len(logs)) - 1]}
+
+
+def aa(build, runs):
+    """The same function against itself, both methods, taking turns at going first."""
+    f, ours, theirs = build(), [], []
+    for run in range(runs):
+        steps = [lambda: ours.append(interleaved(f, f)), lambda: theirs.append(one_after_the_other(f, f))]
+        for step in steps if run % 2 else reversed(steps):
+            step()
+    return {
+        "interleaved": errors([r.value for r in ours]),
+        "one after the other": errors(theirs),
+        "covers 1": sum(r.low <= 1 <= r.high for r in ours) / runs,
+        "half width": statistics.median((r.high - r.low) / 2 for r in ours),
+        "false verdicts": sum(r.word in ("faster", "slower") for r in ours) / runs,
+        "false verdicts, 3 % rule on one after the other": sum(abs(r - 1) > 0.03 for r in theirs) / runs,
+    }
+
+
+def built_twice(build, runs):
+    """Two builds with their own weights and inputs: share called faster or slower."""
+    return sum(interleaved(build(), build()).word in ("faster", "slower") for _ in range(runs)) / runs
+
+
+def known_truth(runs):
+    """11 calls against 10: share called right, and the median ratio (1.10 is true)."""
+    f = gemm_softmax()
+
+    def repeat(n):
+        def call():
+            for _ in range(n):
+                result = f()
+            return result
+        return call
+
+    ratios = [interleaved(repeat(11), repeat(10)) for _ in range(runs)]
+    return {"right": sum(r.word == "faster" for r in ratios) / runs,
+            "ratio": statistics.median(r.value for r in ratios)}
+
+
+def wide(runs):
+    """Half width of the interval at half a second an entry, one thread."""
+    f = gemm_softmax()
+    found = [interleaved(f, f, WIDE_S) for _ in range(max(3, runs // 5))]
+    return statistics.median((r.high - r.low) / 2 for r in found)
+
+
+def agreement():
+    """Our clock against Timer's at the same number of threads, from microseconds to a second."""
+    result = {}
+    for name, f in {"2 us": lambda x=torch.zeros(1): x + 1, "1 ms": matmul(),
+                    "1 s": lambda: time.sleep(1) or torch.zeros(1)}.items():
+        theirs = Timer("f()", globals={"f": f}, num_threads=torch.get_num_threads())
+        slow = name == "1 s"
+        ours = measure(f, budget_s=0.3)
+        median = (theirs.timeit(2) if slow else theirs.blocked_autorange(min_run_time=0.3)).median
+        result[name] = ours.median_s / median
+    return result
+
+
+def main(argv=None):
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--runs", type=int, default=20)
+    options.add_argument("--write", action="store_true", help="store benchmarks/aa.json")
+    options = options.parse_args(argv)
+    if options.runs < 5:
+        sys.exit("--runs wants at least 5: a 90th percentile of fewer says nothing")
+    start, threads = time.perf_counter(), torch.get_num_threads()
+    torch.manual_seed(0)
+    summary = {"machine": cpu_name(), "torch": torch.__version__, "runs": options.runs,
+               "date": time.strftime("%Y-%m-%d"), "workloads": {}}
+    for name, (build, wanted) in WORKLOADS.items():
+        torch.set_num_threads(min(wanted, threads))
+        print(f"{name} ...", flush=True)
+        quiet = aa(build, options.runs)
+        quiet["built twice"] = built_twice(build, options.runs)
+        neighbour = subprocess.Popen([sys.executable, "-c", NEIGHBOUR, str(random.Random(name).randrange(1000))])
+        try:
+            busy = aa(build, options.runs)
+        finally:
+            neighbour.kill()
+            neighbour.wait()
+        summary["workloads"][name] = {"threads": torch.get_num_threads(), "quiet": quiet, "busy": busy}
+    torch.set_num_threads(1)
+    summary["known truth"] = known_truth(options.runs)
+    summary["half width at 0.5 s"] = wide(options.runs)
+    torch.set_num_threads(threads)
+    summary["clock against Timer"] = agreement()
+    report(summary)
+    print(f"{time.perf_counter() - start:.0f} s in all")
+    if options.write:
+        Path(__file__).with_suffix(".json").write_text(json.dumps(summary, indent=1) + "\n")
+
+
+def report(summary):
+    """Print the summary as tables; errors are |log ratio| as a share."""
+    for when in ("quiet", "busy"):
+        rows([{
+            "workload": name, "threads": entry["threads"],
+            **{f"{how}, {what}": f"{100 * entry[when][method][what]:.1f} %"
+               for how, method in (("ours", "interleaved"), ("torch", "one after the other"))
+               for what in ("median", "p90")},
+            "covers 1": share(entry[when]["covers 1"]),
+            "half": f"{100 * entry[when]['half width']:.1f} %",
+            "false": share(entry[when]["false verdicts"]),
+        } for name, entry in summary["workloads"].items()], f"f against f, {when}")
+        print()
+    for name, entry in summary["workloads"].items():
+        print(f"{name}: built twice, called different: {share(entry['quiet']['built twice'])};"
+              f" p90 under load, torch over ours:"
+              f" {entry['busy']['one after the other']['p90'] / entry['busy']['interleaved']['p90']:.1f}")
+    truth = summary["known truth"]
+    print(f"11 calls against 10: right in {share(truth['right'])}, ratio {truth['ratio']:.3f}")
+    print(f"half width at 0.5 s, one thread: {100 * summary['half width at 0.5 s']:.1f} %")
+    print("our clock over Timer's:", {k: round(v, 3) for k, v in summary["clock against Timer"].items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Figures: small, opaque, described."""
+
+import io
+import re
+
+import numpy
+import pytest
+
+from utils import plots
+
+
+@pytest.fixture
+def figures():
+    return {
+        "bars": plots.bars({"eager": (1, 0.9, 1.1), "compiled": (2, 1.5, 2.5)}, title="Faster?", unit="ratio"),
+        "curves": plots.curves({"a": [(1, 2), (2, 3)], "b": [(1, 1, 0.5, 2), (2, float("inf"), 1, 1)]},
+                               title="Rising?", xlabel="n", ylabel="s", log=True),
+        "masks": plots.masks({str(n): numpy.eye(8) for n in range(5)}, title="Which?"),
+    }
+
+
+def test_small_and_opaque(figures):
+    from PIL import Image
+
+    for name, figure in figures.items():
+        data = plots.png(figure)
+        image = Image.open(io.BytesIO(data)).convert("RGBA")
+        assert len(data) < 60_000, name
+        assert image.getpixel((0, 0)) == (255, 255, 255, 255), name
+        assert image.width <= 700
+
+
+def test_show_needs_a_text(figures):
+    with pytest.raises(ValueError, match="alt"):
+        plots.show(figures["bars"], alt=" ")
+
+
+@pytest.mark.parametrize("colour", plots.COLOURS)
+def test_colours_can_be_read_on_white(colour):
+    rgb = [int(pair, 16) / 255 for pair in re.findall("..", colour[1:])]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear))
+    assert 1.05 / (luminance + 0.05) >= 4.5  # WCAG 2.1, contrast ratio

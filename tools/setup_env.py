@@ -1,0 +1,118 @@
+"""Make an environment of the book: python tools/setup_env.py lane 2.13.0 | site
+
+Standard library only, readable by an old Python so that it can say that it is too old.
+A lane is .venv/torch-<version>: the pins of constraints/torch-<version>.txt, or for any
+other version the default lane's pins without torch's own lines.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+
+REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, REPO)  # the book is not installed yet
+from utils.environment import PYTHONS  # noqa: E402
+
+DEFAULT = "2.13.0"
+TORCH_OWN = "# torch's own lines"
+
+
+def fail(sentence):
+    print(sentence, file=sys.stderr)
+    sys.exit(2)
+
+
+def check_python(release):
+    low, high = PYTHONS.get(".".join(release.split(".")[:2]), PYTHONS[""])
+    if not low <= sys.version_info[:2] <= high:
+        fail("This is Python %d.%d; %s runs on %d.%d to %d.%d: name another with PYTHON=python3.12."
+             % (sys.version_info[:2] + ("torch " + release if release else "the book",) + low + high))
+
+
+def pins(release, folder):
+    """The constraints file of a torch version."""
+    own = os.path.join(REPO, "constraints", "torch-%s.txt" % release)
+    if os.path.exists(own):
+        return own
+    with open(os.path.join(REPO, "constraints", "torch-%s.txt" % DEFAULT), encoding="utf-8") as file:
+        text = file.read().split(TORCH_OWN)[0]
+    path = os.path.join(folder, "constraints.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "torch==%s\n" % release)
+    return path
+
+
+def pip(folder, *arguments):
+    python = os.path.join(folder, "Scripts" if os.name == "nt" else "bin", "python")
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"] + list(arguments)
+    start = time.time()
+    with tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.Popen(command, cwd=REPO, stdout=log, stderr=subprocess.STDOUT)
+        except OSError as error:
+            fail("pip could not be started in %s: %s" % (os.path.relpath(folder, REPO), error))
+        while process.poll() is None:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                print("      %.0f s, still working" % (time.time() - start), flush=True)
+        if process.returncode == 0:
+            return
+        log.seek(0)
+        text = log.read().decode(errors="replace")
+    lines = [line for line in text.splitlines() if line.startswith("ERROR")]
+    wanted = re.search(r"No matching distribution found for (\S+)", text)
+    if re.search(r"Temporary failure in name resolution|Failed to establish a new connection|"
+                 r"NameResolutionError|Network is unreachable|nodename nor servname", text):
+        fail("The packages could not be downloaded: there is no network, or the package index is out of reach.")
+    if wanted:
+        fail("There is no package %s for this system and Python %d.%d." % ((wanted.group(1),) + sys.version_info[:2]))
+    fail("pip could not install the packages:\n" + "\n".join(lines or text.splitlines()[-15:]))
+
+
+def make(name, describe, *steps):
+    folder = os.path.join(REPO, ".venv", name)
+    print("Setting up %s in .venv/%s" % (describe, name), flush=True)
+    try:
+        venv.create(folder, with_pip=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        fail("No environment could be made in .venv/%s: %s. On Debian and Ubuntu: apt install python3-venv."
+             % (name, error))
+    for number, (what, arguments) in enumerate(steps, 1):
+        print("  %d/%d %s ..." % (number, len(steps), what), flush=True)
+        pip(folder, *arguments(folder))
+    open(os.path.join(folder, ".complete"), "w").close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=["lane", "site"])
+    parser.add_argument("torch", nargs="?", default=DEFAULT)
+    parser.add_argument("--index", default="")
+    options = parser.parse_args()
+    if options.kind == "site":
+        check_python("")
+        constraints = os.path.join("constraints", "site.txt")
+        make("site", "the site's tools (no torch, about a minute)",
+             ("Jupyter Book and the browser tests", lambda folder: ["-e", ".[site,browser]", "-c", constraints]))
+        return
+    if not re.match(r"^\d+\.\d+\.\d+$", options.torch):
+        fail("TORCH=%s is not a version: give three numbers, such as TORCH=2.5.1." % options.torch)
+    if tuple(map(int, options.torch.split("."))) < (2, 5, 0):
+        fail("TORCH=%s is older than the release this book is about: take 2.5.1 or newer." % options.torch)
+    check_python(options.torch)
+    index = ["--index-url", options.index] if options.index else []
+    make("torch-" + options.torch, "torch " + options.torch,
+         ("torch %s (may be large)" % options.torch,
+          lambda folder: ["torch==" + options.torch, "-c", pins(options.torch, folder)] + index),
+         ("the book's packages",
+          lambda folder: ["-r", "requirements.txt", "-c", pins(options.torch, folder)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Run the suite: python -m tools.test [CHAPTER | none]
+
+Without an argument everything but the browser tests; "20" or "20_regional_compilation"
+one chapter; "none" all but the chapters. The chapters' cells run one after the other
+with nbval; a chapter's seconds are printed beside its limit, and twice the limit fails.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+LIMIT_S = {"2.5": 120, "": 60}                 # BOOK_EFFORT=test, two quiet cores
+LONG_LIMIT_S = {"2.5": 180, "": 90}
+LONG = ("20", "30", "45", "50", "80")
+CELL_TIMEOUT_S = 300
+
+
+def chapters(wanted):
+    """The notebooks that a CHAPTER word names, in order; exits on an unknown one."""
+    found = sorted((REPO / "chapters").glob("[0-9]*.ipynb"))
+    if wanted == "none":
+        return []
+    chosen = [p for p in found if not wanted or wanted in (p.stem, p.stem.split("_")[0])]
+    if not chosen:
+        sys.exit(f"There is no chapter {wanted!r}; there are {', '.join(p.stem for p in found)}, or none.")
+    return chosen
+
+
+def limit_s(path, release):
+    limits = LONG_LIMIT_S if path.stem.split("_")[0] in LONG else LIMIT_S
+    return limits.get(".".join(release.split(".")[:2]), limits[""])
+
+
+def run_chapter(path):
+    """nbval over one notebook; (exit status, seconds)."""
+    start = time.monotonic()
+    status = subprocess.call(
+        [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env",
+         "--nbval-cell-timeout", str(CELL_TIMEOUT_S),
+         "--nbval-sanitize-with", str(REPO / "tests" / "sanitize.cfg"), "-q", "--no-header", str(path)],
+        cwd=path.parent, env={**os.environ, "BOOK_EFFORT": "test"})
+    return status, time.monotonic() - start
+
+
+def main():
+    from importlib.metadata import version
+
+    from utils.fresh import own_cache
+
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = chapters(wanted)
+    release = version("torch")
+    own_cache()  # the toolchain folder is made here, not on the first chapter's clock
+    failed = []
+    if wanted in ("", "none"):
+        if subprocess.call([sys.executable, "-m", "pytest", "-q", "tests"], cwd=REPO,
+                           env={**os.environ, "BOOK_EFFORT": "test"}):
+            failed.append("tests/")
+    times = []
+    for path in chosen:
+        status, took = run_chapter(path)
+        limit = limit_s(path, release)
+        times.append(f"{path.stem:28} {took:4.0f} s, limit {limit} s")
+        if status:
+            failed.append(path.stem)
+        elif took > 2 * limit:
+            failed.append(f"{path.stem} took {took:.0f} s, more than twice its limit")
+    if times:
+        print(f"Seconds a chapter on torch {release}:", *times, sep="\n")
+    if failed:
+        sys.exit("Failed: " + "; ".join(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+"""The machine, the setup cell and the gates; `python -m utils.environment` checks a machine.
+
+The check has to run where nothing is installed, on an old Python too, to be able to
+say so: only the standard library at the top, and no syntax newer than Python 3.6.
+"""
+
+import contextlib
+import io
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PYTHONS = {"2.5": ((3, 10), (3, 12)), "": ((3, 10), (3, 13))}  # by torch release; "" is any other
+EFFORTS = ("test", "read", "publish")
+
+
+def effort():
+    """How much to measure: BOOK_EFFORT, one of test, read (default), publish.
+
+    Raises ValueError for another word.
+    """
+    value = os.environ.get("BOOK_EFFORT", "read")
+    if value not in EFFORTS:
+        raise ValueError("BOOK_EFFORT is %r; it can be %s" % (value, ", ".join(EFFORTS)))
+    return value
+
+
+def sizes(**by_effort):
+    """The value for this effort: sizes(test=4, read=12, publish=96)."""
+    if set(by_effort) != set(EFFORTS):
+        raise ValueError("sizes wants test=, read= and publish=")
+    return by_effort[effort()]
+
+
+def cache_home():
+    """Folder of everything the book keeps outside the repository; `make clean` removes it."""
+    if os.environ.get("BOOK_CACHE"):
+        return os.environ["BOOK_CACHE"]
+    home = os.path.expanduser("~")
+    base = {
+        "Windows": os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"),
+        "Darwin": os.path.join(home, "Library", "Caches"),
+    }.get(platform.system()) or os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return os.path.join(base, "pytorch-2-5-measured")
+
+
+# --- the setup cell -----------------------------------------------------------
+
+
+class Here:
+    """What a chapter asks about the place it runs in. Made by `begin`.
+
+    device: torch.device; release: torch's version without its build; torch: (major,
+    minor); threads: those torch uses; effort: see `effort`.
+    """
+
+    def __init__(self):
+        import torch
+
+        self.device = pick_device()
+        self.release = torch.__version__.split("+")[0]
+        self.torch = torch_version()
+        self.threads = torch.get_num_threads()
+        self.effort = effort()
+
+    def __repr__(self):
+        return "torch %s on %s, %d threads, effort %s" % (
+            self.release, self.device.type, self.threads, self.effort)
+
+
+def begin():
+    """The setup cell of every chapter: own Inductor cache, quiet logs, fixed seed, a banner.
+
+    The cache folder is this process's alone and removed at exit: otherwise the FX graph
+    cache (on by default since 2.5) makes the second run's "first call" a warm one.
+    Returns a `Here`.
+    """
+    if "torch" not in sys.modules:
+        # Read when torch is imported: the profiler's own lines, C++ warnings.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    from utils.fresh import own_cache
+
+    own_cache()
+    import torch
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        # 2.5's CUDA build prints a line on a machine with nvcc and no GPU.
+        import torch.utils.cpp_extension
+    torch.manual_seed(0)
+    here = Here()
+    print("Python %s, torch %s, %s" % (platform.python_version(), torch.__version__, _device_name(here.device)))
+    print("%d threads, effort %s" % (here.threads, here.effort))
+    for line in _missing(here.device):
+        print(line)
+    return here
+
+
+def pick_device():
+    """CUDA, XPU or MPS where torch sees one, else the CPU."""
+    import torch
+
+    for name in ("cuda", "xpu"):
+        if hasattr(torch, name) and getattr(torch, name).is_available():
+            return torch.device(name)
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def _device_name(device):
+    import torch
+
+    if device.type in ("cuda", "xpu"):
+        return getattr(torch, device.type).get_device_name(0)
+    return "%s (%s)" % (cpu_name(), device.type)
+
+
+def _missing(device):
+    """One sentence for what this machine lacks and the book would use."""
+    ok, reason = gate("compiler")
+    if not ok:
+        yield reason
+
+
+def cpu_name():
+    """The CPU's name as its system gives it."""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.lower().startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    if sys.platform == "darwin":
+        found = _output(["sysctl", "-n", "machdep.cpu.brand_string"])
+        if found:
+            return found
+    return platform.processor() or platform.machine()
+
+
+# --- gates: what this torch on this machine can do, and why --------------------
+
+
+class Gate(tuple):
+    """(ok, reason); true when the thing works here. `reason` is one sentence either way."""
+
+    def __new__(cls, ok, reason):
+        return super().__new__(cls, (bool(ok), reason))
+
+    ok = property(lambda self: self[0])
+    reason = property(lambda self: self[1])
+
+    def __bool__(self):
+        return self[0]
+
+
+def torch_version():
+    """(major, minor) of the installed torch."""
+    import torch
+
+    return tuple(int(n) for n in re.findall(r"\d+", torch.__version__)[:2])
+
+
+def find_compiler():
+    """The C++ compiler Inductor would use (CXX first, as Inductor does), or None."""
+    named = os.environ.get("CXX")
+    names = [named] if named else {"Windows": ["cl"], "Darwin": ["clang++"]}.get(
+        platform.system(), ["g++"])
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+COMPILER_FIX = {
+    "Windows": "install the Visual Studio Build Tools and start from their developer prompt",
+    "Darwin": "run xcode-select --install",
+}.get(platform.system(), "install g++ (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++)")
+
+
+def _compiler():
+    path = find_compiler()
+    if not path:
+        return Gate(False, "No C++ compiler was found, so nothing can be compiled here: %s." % COMPILER_FIX)
+    if platform.system() != "Windows":
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "probe.cpp")
+            with open(source, "w") as file:
+                file.write("#include <vector>\nint main() { return (int)std::vector<int>().size(); }\n")
+            if _output([path, source, "-o", os.path.join(folder, "probe")]) is None:
+                return Gate(False, "The C++ compiler %s does not compile a small program: %s."
+                            % (os.path.basename(path), COMPILER_FIX))
+    return Gate(True, "A C++ compiler works: %s." % os.path.basename(path))
+
+
+def _flex_compiled():
+    device = pick_device().type
+    if device == "cuda":
+        return Gate(True, "FlexAttention compiles on CUDA since 2.5.")
+    if device == "cpu" and torch_version() < (2, 6):
+        return Gate(False, "FlexAttention compiles on a CPU only since torch 2.6.")
+    if device == "cpu":
+        import torch
+
+        capability = torch.backends.cpu.get_cpu_capability()
+        return Gate(capability.startswith(("AVX2", "AVX512")),
+                    "FlexAttention compiles on this CPU (%s)." % capability
+                    if capability.startswith(("AVX2", "AVX512")) else
+                    "FlexAttention compiles on a CPU with AVX2 or newer; this one has %s." % capability)
+    if device == "xpu":
+        return Gate(torch_version() >= (2, 9), "FlexAttention compiles on Intel GPUs since torch 2.9.")
+    return Gate(False, "FlexAttention does not compile on %s." % device)
+
+
+def _flex_backward():
+    if pick_device().type == "cpu" and torch_version() >= (2, 11):
+        return Gate(False, "Since torch 2.11 the backward of FlexAttention raises on a CPU.")
+    return Gate(True, "The backward of FlexAttention runs here.")
+
+
+def _since(version, yes, no):
+    """A gate of a version, where there is no capability to ask."""
+    return lambda: Gate(torch_version() >= version, yes if torch_version() >= version else no)
+
+
+def _aoti_package():
+    import torch._inductor as inductor
+
+    ok = hasattr(inductor, "aoti_compile_and_package")
+    return Gate(ok, "AOTInductor writes one package file (torch 2.6 and later)." if ok else
+                "aoti_compile_and_package came with torch 2.6; 2.5 has torch._export.aot_compile.")
+
+
+def _inline_flag():
+    ok = torch_version() < (2, 12)
+    return Gate(ok, "inline_inbuilt_nn_modules can be switched off." if ok else
+                "Since torch 2.12 inline_inbuilt_nn_modules is always on; setting it does nothing.")
+
+
+GATES = {
+    "compiler": _compiler,
+    "flex_compiled": _flex_compiled,
+    "flex_backward": _flex_backward,
+    "aoti_package": _aoti_package,
+    "inline_flag": _inline_flag,
+    "mask_length_check": _since(
+        (2, 6), "A BlockMask made for another length is refused.",
+        "torch 2.5 accepts a BlockMask made for a longer sequence without a word."),
+}
+_gates = {}  # answers do not change while a process runs, and the compiler's takes a moment
+
+
+def gate(name):
+    """Can this be done here? A `Gate`: true or false, with a sentence why.
+
+    Raises KeyError with the known names for another name.
+    """
+    if name not in GATES:
+        raise KeyError("no gate %r; there are %s" % (name, ", ".join(GATES)))
+    if name not in _gates:
+        _gates[name] = GATES[name]()
+    return _gates[name]
+
+
+# --- the machine check ----------------------------------------------------------
+
+
+def _output(command, timeout=60):
+    """What a command prints, or None when it is missing or fails."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=timeout)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
+
+
+def check_machine():
+    """Yields (ok, what, sentence): ok is True, False (the book cannot run) or None
+    (a part of it cannot)."""
+    version = sys.version_info[:2]
+    release = _output([sys.executable, "-c", "import torch; print(torch.__version__)"], timeout=120)
+    low, high = PYTHONS.get(".".join((release or "").split(".")[:2]), PYTHONS[""])
+    span = "%d.%d to %d.%d" % (low + high)
+    yield (low <= version <= high, "Python",
+           "%s; the book runs on %s%s." % (platform.python_version(), span,
+                                          " with this torch" if release else ""))
+    yield (bool(release), "torch", release or
+           "torch cannot be imported: run make lab, or pip install -r requirements.txt.")
+    ok, reason = _compiler()
+    yield (True if ok else None, "compiler", reason)
+    cores = os.cpu_count() or 1
+    yield (True if cores > 1 else None, "cores",
+           "%d" % cores if cores > 1 else "One core: two-thread timings are not possible.")
+    yield _check_memory()
+    yield _check_cache()
+    if release:
+        found = _output([sys.executable, "-c",
+                         "from utils.environment import *; print(pick_device().type)"], timeout=120)
+        yield (True if found else None, "device", found or "torch could not name a device.")
+
+
+def _check_memory():
+    try:
+        gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2.0**30
+    except (AttributeError, ValueError, OSError):
+        return (True, "memory", "not known on this system; the book wants 8 GiB.")
+    return (True if gib >= 7.5 else None, "memory", "%.0f GiB; the book wants 8 GiB." % gib)
+
+
+def _check_cache():
+    folder = cache_home()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return (True, "cache", "The cache folder can be written.")
+    except OSError as error:
+        return (None, "cache", "The cache folder cannot be written (%s): results are not kept; "
+                "set BOOK_CACHE to a folder that can." % error.strerror)
+
+
+def main():
+    worst = True
+    for ok, what, sentence in check_machine():
+        print("%-7s %-9s %s" % ({True: "ok", None: "partly", False: "no"}[ok], what, sentence))
+        worst = worst and ok is not False
+    print("This machine can run the book." if worst else "Mend the lines marked no, then run this again.")
+    return 0 if worst else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,378 @@
+"""Timing that can be trusted on a shared machine.
+
+`compare` calls each function once, checks its result against the baseline's, and
+then times all of them in short interleaved blocks, so that whatever else the
+machine does hits each of them alike. Speed-ups come with a 95 % interval.
+benchmarks/aa.py is the proof; chapter 00 explains it.
+
+Times are seconds, sizes bytes, ratios plain numbers (above 1: faster than the
+baseline).
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+import torch
+
+from utils.environment import effort
+
+MARGIN = 0.03        # two builds of the same memory-bound operation differ by 1-2 %
+MIN_ROUNDS = 7       # fewer than 6 rounds cannot give a 95 % interval
+BLOCK_S = 0.010      # a block takes 5-20 ms
+BUDGET_S = {"test": 0.1, "read": 0.5, "publish": 2.0}
+
+
+class RecompiledWhileTiming(RuntimeError):
+    """Dynamo compiled, or gave up compiling, while blocks ran: they timed the compiler."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times faster than the baseline, with a 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+
+    @property
+    def word(self) -> str:
+        """The verdict, from the interval and a margin of 3 %."""
+        if self.low > 1 + MARGIN:
+            return "faster"
+        if self.high < 1 - MARGIN:
+            return "slower"
+        if self.low >= 1 - MARGIN and self.high <= 1 + MARGIN:
+            return "about the same"
+        return "cannot tell"
+
+    def inverse(self) -> Ratio:
+        """The same comparison told from the other side."""
+        return Ratio(1 / self.value, 1 / self.high, 1 / self.low, self.rounds)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Seconds per call of one function: median and quartiles over `rounds` blocks of
+    `calls` calls; `first_call_s` is the first call, compilation included."""
+
+    median_s: float
+    q1_s: float
+    q3_s: float
+    rounds: int
+    calls: int
+    first_call_s: float
+    threads: int
+    device: str
+    noisy: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` returns. `blocks` holds seconds per call, one value a round."""
+
+    names: tuple[str, ...]
+    measurements: dict[str, Measurement]
+    blocks: dict[str, tuple[float, ...]]
+
+    @property
+    def baseline(self) -> str:
+        return self.names[0]
+
+    def __getitem__(self, name: str) -> Measurement:
+        return self.measurements[name]
+
+    def speedup(self, name: str) -> Ratio:
+        """How many times faster `name` is than the baseline."""
+        return self.ratio(name, self.baseline)
+
+    def ratio(self, name: str, base: str) -> Ratio:
+        """How many times faster `name` is than `base`: the median of the ratios of the
+        blocks of each round, with its sign-test interval."""
+        return _ratio(self.blocks[base], self.blocks[name])
+
+    def to_json(self) -> dict:
+        """Plain data for `utils.recorded`."""
+        return {
+            "kind": "comparison",
+            "baseline": self.baseline,
+            "entries": {n: dict(vars(self.measurements[n])) for n in self.names},
+            "ratios": {n: dict(vars(self.speedup(n))) for n in self.names[1:]},
+        }
+
+
+def compare(entries, *, check=None, budget_s=None, max_s=30.0) -> Comparison:
+    """Check and time functions against each other.
+
+    entries: dict of name to a function without arguments; the first is the baseline.
+    check: called as check(result, baseline_result) on every entry's first result, the
+        baseline's own included; raises AssertionError to refuse. `close(...)` makes one.
+        Without it results must be close to the baseline's by torch.testing's defaults.
+    budget_s: seconds an entry; from BOOK_EFFORT when None (0.1, 0.5 or 2).
+    max_s: ValueError before timing starts if the smallest honest run would pass it.
+
+    Raises ValueError (bad arguments, too slow), TypeError (an entry returned None),
+    AssertionError (results disagree), RecompiledWhileTiming.
+    """
+    if not isinstance(entries, dict) or not entries:
+        raise ValueError("compare wants a dict of name to function, the baseline first")
+    for name, f in entries.items():
+        if not callable(f):
+            raise TypeError(f"{name!r} is not a function: pass it uncalled, without arguments")
+    budget_s = BUDGET_S[effort()] if budget_s is None else budget_s
+    check = close() if check is None else check
+
+    wait, first_s, baseline = {}, {}, None
+    for number, (name, f) in enumerate(entries.items()):
+        start = time.perf_counter()
+        try:
+            result = f()
+        except Exception as error:
+            raise RuntimeError(f"{name!r} raised {type(error).__name__}: {error}") from error
+        wait[name] = _synchroniser(result)
+        wait[name]()
+        first_s[name] = time.perf_counter() - start
+        if result is None:
+            raise TypeError(f"{name!r} returned None: return the result, or it cannot be checked")
+        baseline = result if number == 0 else baseline
+        try:
+            check(result, baseline)
+        except AssertionError as error:
+            raise AssertionError(f"{name!r} disagrees: {error}") from None
+    device = _device_of(baseline)
+    del result, baseline
+
+    # One more call each: what compiles on the second call (a changed gradient, a size
+    # that became dynamic) is still warm-up. From then on nothing may compile.
+    with _watch_dynamo() as dynamo:
+        once_s = {name: _block(f, 1, wait[name]) for name, f in entries.items()}
+        expected_s = MIN_ROUNDS * sum(max(s, BLOCK_S) for s in once_s.values())
+        if expected_s > max_s:
+            dynamo.check()  # slow because it compiles each time?
+            raise ValueError(
+                f"{MIN_ROUNDS} rounds would take {expected_s:.0f} s, more than max_s={max_s:g}: "
+                "make the sizes smaller, or raise max_s")
+    with _watch_dynamo() as dynamo:
+        calls = {name: _calibrate(f, once_s[name], wait[name]) for name, f in entries.items()}
+        names, blocks = list(entries), {name: [] for name in entries}
+        end = time.perf_counter() + min(budget_s * len(names), max_s)
+        while len(blocks[names[0]]) < MIN_ROUNDS or time.perf_counter() < end:
+            # A B, B A, ...: a drift within the round hits each name from both sides.
+            for name in names:
+                blocks[name].append(_block(entries[name], calls[name], wait[name]))
+            names.reverse()
+            dynamo.check()
+    return Comparison(
+        tuple(entries),
+        {n: _summary(blocks[n], calls[n], first_s[n], device) for n in entries},
+        {n: tuple(b) for n, b in blocks.items()},
+    )
+
+
+def measure(f, *, budget_s=None, max_s=30.0) -> Measurement:
+    """Time one function (a `compare` of one entry); see `compare` for the arguments."""
+    return compare({"it": f}, check=_accept, budget_s=budget_s, max_s=max_s)["it"]
+
+
+def close(truth=None, *, times=4.0):
+    """A check for `compare`: is the result as exact as eager's?
+
+    truth: the same computation in float64, of the same structure (a tensor, or nested
+        tuples, lists, dicts of tensors). An entry's largest error against it may be
+        `times` the baseline's own, and never has to be below `times` rounding steps of
+        the dtype at the size of the truth.
+    Without truth: torch.testing.assert_close against the baseline.
+    """
+    def check(result, baseline):
+        if truth is None:
+            torch.testing.assert_close(result, baseline)
+            return
+        for r, b, t in zip(_flat(result), _flat(baseline), _flat(truth), strict=True):
+            if r.shape != t.shape:
+                raise AssertionError(f"shape {tuple(r.shape)} instead of {tuple(t.shape)}")
+            if not bool((r.isfinite().cpu() == t.isfinite().cpu()).all()):
+                raise AssertionError("infinite or NaN where the truth is finite, or the reverse")
+            step = torch.finfo(r.dtype).eps * _largest(t) if r.is_floating_point() else 0.0
+            allowed, error = times * max(_error(b, t), step), _error(r, t)
+            if error > allowed:
+                raise AssertionError(
+                    f"error {error:.2g} against float64, allowed {allowed:.2g} "
+                    f"({times:g} times the baseline's own)")
+    return check
+
+
+def break_even(comparison: Comparison, name: str) -> float | None:
+    """Calls after which `name`'s longer first call is paid back; inf when it is slower
+    than the baseline; None when the interval contains 1 (nobody can tell)."""
+    r = comparison.speedup(name)
+    if r.low <= 1 <= r.high:
+        return None
+    if r.value < 1:
+        return math.inf
+    base, new = comparison[comparison.baseline], comparison[name]
+    extra = new.first_call_s - base.first_call_s
+    saved = base.median_s * (1 - 1 / r.value)
+    return max(0, math.ceil(extra / saved))
+
+
+def peak_bytes(f) -> int:
+    """Largest number of bytes of tensor memory alive at once during one call of f,
+    beyond what was alive before it.
+
+    CPU: replayed from the profiler's allocation events. CUDA and XPU: the allocator's
+    own peak counter. f is called once before, so that compilation does not count.
+    """
+    device = _device_of(f())
+    accelerator = getattr(torch, device, None) if device in ("cuda", "xpu") else None
+    if accelerator:
+        accelerator.synchronize()
+        accelerator.reset_peak_memory_stats()
+        before = accelerator.memory_allocated()
+        result = f()
+        accelerator.synchronize()
+        del result
+        return accelerator.max_memory_allocated() - before
+    with torch.profiler.profile(profile_memory=True) as profile:
+        result = f()
+    del result
+    alive = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]" and event.device_type().name == "CPU":
+            alive += event.nbytes()
+            peak = max(peak, alive)
+    return peak
+
+
+# --- how it is done -----------------------------------------------------------
+
+
+def _block(f, calls, synchronise) -> float:
+    """Seconds per call over one block; the collector stays out of it."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in range(calls):
+            f()
+        synchronise()
+        return (time.perf_counter() - start) / calls
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _calibrate(f, once_s, synchronise) -> int:
+    """Calls per block so that a block takes about BLOCK_S; the calls made here are the
+    warm-up. A function slower than a block gets one call and no more warm-up."""
+    calls, block_s = 1, once_s
+    while block_s < BLOCK_S / 2:
+        calls = min(calls * 10, math.ceil(calls * BLOCK_S / max(block_s, 1e-9)))
+        block_s = _block(f, calls, synchronise) * calls
+    return calls
+
+
+def _summary(blocks, calls, first_s, device) -> Measurement:
+    q1, median, q3 = statistics.quantiles(blocks, n=4, method="inclusive")
+    return Measurement(median, q1, q3, len(blocks), calls, first_s,
+                       torch.get_num_threads(), device, noisy=(q3 - q1) > 0.1 * median)
+
+
+def _ratio(base, new) -> Ratio:
+    """Median of the paired ratios and the order statistics that hold the true median
+    with 95 % (sign test: no distribution is assumed)."""
+    ratios = sorted(b / n for b, n in zip(base, new))
+    k = _sign_test_rank(len(ratios))
+    return Ratio(statistics.median(ratios), ratios[k], ratios[-1 - k], len(ratios))
+
+
+def _sign_test_rank(n: int, confidence=0.95) -> int:
+    """Largest k so that [sorted[k], sorted[n-1-k]] covers the median often enough."""
+    tail, k = 0.0, -1
+    while True:
+        tail += math.comb(n, k + 1) / 2**n
+        if 2 * tail > 1 - confidence:
+            return max(k, 0)
+        k += 1
+
+
+def _flat(value) -> list:
+    """The tensors in a nested structure, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value.detach()]
+    if isinstance(value, dict):
+        return [t for k in value for t in _flat(value[k])]
+    if isinstance(value, list | tuple):
+        return [t for v in value for t in _flat(v)]
+    return [torch.as_tensor(value)] if isinstance(value, int | float | bool) else []
+
+
+def _error(result, truth) -> float:
+    """Largest absolute error where the truth is finite."""
+    r, t = result.cpu().double(), truth.cpu().double()
+    return float((r - t)[t.isfinite()].abs().max()) if t.isfinite().any() else 0.0
+
+
+def _largest(truth) -> float:
+    t = truth.cpu().double()
+    return float(t[t.isfinite()].abs().max()) if t.isfinite().any() else 0.0
+
+
+def _accept(result, baseline):
+    """The check of a measurement that has nothing to compare with."""
+
+
+def _device_of(result) -> str:
+    tensors = _flat(result)
+    return tensors[0].device.type if tensors else "cpu"
+
+
+def _no_wait():
+    """The CPU has finished when the call returns."""
+
+
+def _synchroniser(result):
+    """A function that waits for the result's device."""
+    device = _device_of(result)
+    if device == "cpu":
+        return _no_wait
+    module = getattr(torch, device, None)  # torch.cuda, torch.xpu, torch.mps, a PrivateUse1 module
+    return getattr(module, "synchronize", _no_wait)
+
+
+class _watch_dynamo:
+    """Notices when Dynamo compiles, or hits its recompile limit, while blocks run."""
+
+    # Two comparisons at once in a process would time, and blame, each other.
+    _lock = threading.Lock()
+
+    def __enter__(self):
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("another comparison is running in this process")
+        self.before = self._attempts()
+        return self
+
+    def __exit__(self, *exc):
+        self._lock.release()
+
+    @staticmethod
+    def _attempts() -> int:
+        """Frames handed to Dynamo so far, those refused by the limit included."""
+        dynamo = sys.modules.get("torch._dynamo.utils")  # importing it takes seconds
+        return dynamo.counters["frames"]["total"] if dynamo else 0
+
+    def check(self):
+        if self._attempts() == self.before:
+            return
+        failures = sys.modules["torch._dynamo.utils"].guard_failures
+        reason = next((str(r) for rs in failures.values() for r in rs[-1:]), "a new frame")
+        raise RecompiledWhileTiming(
+            "Dynamo compiled while the blocks ran, so they timed the compiler. "
+            f"Last reason: {reason}. Call the function with the same kind of input each "
+            "time, or compile before comparing.")
