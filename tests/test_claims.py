@@ -10,7 +10,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 
 from utils import claims, recorded, untrusted
 from utils.timing import Ratio
@@ -249,7 +248,7 @@ def test_a_bad_row_is_named_and_the_rest_stands(case, tmp_path):
     row, sentence = BAD_ROWS[case]
     path = tmp_path / "ledger.yml"
     last = {**GOOD, "id": "a.last", "row": 9}
-    path.write_text(yaml.safe_dump([GOOD, row, last], allow_unicode=False), encoding="utf-8")
+    path.write_text(json.dumps([GOOD, row, last]), encoding="utf-8")  # JSON is YAML
     rows, faults = claims.check(path)
     assert list(rows) == ["a.good", "a.last"]
     assert len(faults) == 1 and re.search(sentence, faults[0]), faults
@@ -264,7 +263,6 @@ def test_the_published_schema_says_the_same(case):
         assert bool(ours) != jsonschema.Draft202012Validator(SCHEMA).is_valid(row)
 
 
-ONE = yaml.safe_dump([GOOD])
 BAD_FILES = {
     "missing": (None, "cannot be read"),
     "empty": (b"", "not a list"),
@@ -295,9 +293,11 @@ BAD_TEXT = {
     "key twice": ("- {id: a.bad, id: a.worse}", "the key 'id' stands twice"),
     "key is a number": ("- {1: a}", "key 1 is not text"),
     "key is a list": ("- {[a]: b}", "not text"),
-    "a date": ("- {id: a.bad, row: 2, chapter: 2024-10-17}", "chapter should be string"),
-    "huge number": ("- {id: a.bad, row: 1" + "0" * 400 + "}", "row has the value"),
-    "infinite": ("- {id: a.bad, row: .inf}", "row should be integer"),
+    "a date": (f"- {json.dumps(without())}".replace('"20"', "2024-10-17"), "chapter should be string"),
+    "huge number": (f"- {json.dumps(without())}".replace("2,", "1" + "0" * 5000 + ",", 1),
+                    "cannot be read|row has the value"),
+    "impossible date": (f"- {json.dumps(without())}".replace('"20"', "2024-99-99"), "cannot be read"),
+    "infinite": (f"- {json.dumps(without())}".replace("2,", ".inf,", 1), "row should be integer"),
 }
 
 
@@ -305,16 +305,16 @@ BAD_TEXT = {
 def test_bad_yaml_of_a_row_leaves_the_rest(case, tmp_path, monkeypatch):
     text, sentence = BAD_TEXT[case]
     monkeypatch.chdir(tmp_path)
-    Path("ledger.yml").write_text(ONE + text, encoding="utf-8")
+    Path("ledger.yml").write_text(f"- {json.dumps(GOOD)}\n{text}", encoding="utf-8")
     rows, faults = claims.check("ledger.yml")
     assert list(rows) == ["a.good"]
-    assert len(faults) == 1 and any(re.search(sentence, f) for f in faults), faults
+    assert len(faults) == 1 and re.search(sentence, faults[0]) and len(faults[0]) < 250, faults
     assert not Path("ran").exists()
 
 
 def test_load_says_what_it_leaves_out(tmp_path, capsys):
     path = tmp_path / "ledger.yml"
-    path.write_text(yaml.safe_dump([without("claim"), GOOD]), encoding="utf-8")
+    path.write_text(json.dumps([without("claim"), GOOD]), encoding="utf-8")
     assert list(claims.load(path)) == ["a.good"]
     assert capsys.readouterr().out.count("Left out: ledger.yml: 'a.bad'") == 1
 

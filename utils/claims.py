@@ -18,7 +18,7 @@ import yaml
 
 from utils import report
 from utils.recorded import record_verdict
-from utils.untrusted import brief, schema_faults
+from utils.untrusted import Malformed, brief, schema_faults
 
 LEDGER = Path(__file__).resolve().parent.parent / "claims.yml"
 LARGEST = 500_000  # bytes of a ledger
@@ -260,16 +260,17 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.events.AliasEvent):
-            raise ValueError("it uses a YAML alias, which is not allowed there.")
+            raise Malformed("it uses a YAML alias, which is not allowed there.")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node, deep=False):
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
+        seen = set()
+        for key in (self.construct_object(key, deep=True) for key, _ in node.value):
             if not isinstance(key, str):
-                raise ValueError(f"the key {brief(key)} is not text.")
-            if keys.count(key) > 1:
-                raise ValueError(f"the key {brief(key)} stands twice in one row.")
+                raise Malformed(f"the key {brief(key)} is not text.")
+            if key in seen:
+                raise Malformed(f"the key {brief(key)} stands twice in one row.")
+            seen.add(key)
         return super().construct_mapping(node, deep)
 
 
@@ -278,11 +279,11 @@ def _entries(path: Path):
     with open(path, "rb") as file:
         raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
-        raise ValueError(f"it is larger than {LARGEST // 1000} kB.")
+        raise Malformed(f"it is larger than {LARGEST // 1000} kB.")
     loader = _Loader(raw.decode("utf-8"))
     root = loader.get_single_node()
     if not isinstance(root, yaml.SequenceNode):
-        raise ValueError("it is not a list of rows.")
+        raise Malformed("it is not a list of rows.")
     for node in root.value:
         try:
             yield loader.construct_document(node), []
@@ -291,6 +292,8 @@ def _entries(path: Path):
 
 
 def _why(error) -> str:
+    if isinstance(error, Malformed):
+        return str(error)
     if isinstance(error, OSError):
         return f"it cannot be read ({error.strerror})."
     if isinstance(error, UnicodeDecodeError):
@@ -300,4 +303,4 @@ def _why(error) -> str:
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"it is not YAML{f': line {mark.line + 1}, column {mark.column + 1}' if mark else ''}."
-    return str(error)
+    return "it holds a number or date that cannot be read."

@@ -148,14 +148,14 @@ def _child_env(inductor, extra) -> dict:
     return {k: str(v) for k, v in env.items() if v is not None}
 
 
-def kill_marked(mark: str) -> None:
+def kill_marked(mark: str, name: str = MARK) -> None:
     """End every process that carries this mark in its environment, however it was
     started: a process group misses those that left the session."""
     import psutil
 
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+            if process.pid != os.getpid() and process.environ().get(name) == mark:
                 process.kill()
         except (psutil.Error, OSError):
             pass  # ended meanwhile, or somebody else's

@@ -138,7 +138,7 @@ def _replace(path: Path, content: dict) -> None:
 
 @functools.cache
 def provenance() -> dict:
-    """What does not change while a process runs: hardware, versions, commit."""
+    """What is the same for all chapters: hardware and versions."""
     device, driver = _device()
     return {
         "cpu": _text(cpu_name(), 500),
@@ -148,7 +148,6 @@ def provenance() -> dict:
         "torch": _torch_version(),
         "python": platform.python_version(),
         "os": _text(_system(), 500),
-        "commit": _commit(),
     }
 
 
@@ -169,6 +168,7 @@ def _run() -> dict:
     return {
         "id": _run_id(),
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": _commit(),
         "effort": effort(),
         "threads": torch.get_num_threads() if torch else None,
         "other_load": _load.share(),
@@ -207,7 +207,9 @@ def _device() -> tuple[str, str | None]:
     return kind, None
 
 
+@functools.cache
 def _commit() -> str | None:
+    """The book's commit as this process found it."""
     commit = _output("git", "-C", str(REPO), "rev-parse", "--short=12", "HEAD")
     if not re.fullmatch("[0-9a-f]{7,40}", commit):
         return None

@@ -1,7 +1,8 @@
 """Reading data that others wrote: files are judged, never believed.
 
-JSON without the ways around its grammar, schemas with one sentence a fault, and no more
-than a few characters of the data in any sentence. Imports without torch.
+JSON without the ways around its grammar, and the part of JSON Schema that the schemas of
+this folder use. No sentence holds more than a few characters of the data. Imports
+without torch.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\u
 
 
 class Malformed(ValueError):
-    """A file that is not in order; the message is one sentence, without the file's name."""
+    """Data that is not in order; the message is one sentence, without the file's name."""
 
 
 def read_json(path: Path) -> dict:
@@ -92,8 +93,9 @@ def _deeper(data, levels: int) -> bool:
 
 
 def brief(value, longest=40) -> str:
+    """A value of the data as it may stand in a sentence: short, and ASCII only."""
     text = ascii(value)
-    return text if len(text) <= longest else text[:longest] + "...'"
+    return text if len(text) <= longest else text[:longest] + "..." + "'" * isinstance(value, str)
 
 
 def schema_faults(data, schema: str) -> list[str]:
@@ -140,8 +142,9 @@ def _faults(data, schema: dict, root: dict, where=()):
         yield from _faults(data, root["$defs"][schema["$ref"].rpartition("/")[2]], root, where)
     if "anyOf" in schema:
         tries = [list(_faults(data, form, root, where)) for form in schema["anyOf"]]
-        if all(tries):  # talk about the form that came closest
-            yield from max(tries, key=lambda faults: max(len(place) for place, _ in faults))
+        if all(tries):  # talk about the form that came closest: the right shape, or at least type
+            yield from min(tries, key=lambda faults: (
+                sum(place == where for place, _ in faults), len(faults), faults[0][1].startswith("should be")))
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is(data, kind) for kind in kinds):
@@ -162,7 +165,7 @@ def _faults(data, schema: dict, root: dict, where=()):
             yield where, f"has the value {brief(data)}, which is not allowed there"
     elif _is(data, "number"):
         if not schema.get("minimum", data) <= data <= schema.get("maximum", data):
-            yield where, f"has the value {data}, which is out of range"
+            yield where, f"has the value {brief(data)}, which is out of range"
 
 
 def _size_faults(data, schema: dict, what: str, where):

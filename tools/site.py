@@ -1,0 +1,83 @@
+"""Build and serve the site: python -m tools.site build | serve [--port 8000]
+
+REPO_URL=https://github.com/... adds the repository and launch buttons; without it there
+are none, and so no dead links.
+"""
+
+import argparse
+import functools
+import http.server
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+REPO = Path(__file__).resolve().parent.parent
+HTML = REPO / "_build" / "html"
+
+
+def build():
+    """Build what changed, warnings as errors."""
+    config = REPO / "_config.yml"
+    if os.environ.get("REPO_URL"):
+        config = with_buttons(config, os.environ["REPO_URL"])
+    done = subprocess.run(
+        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", ".", "--config", str(config), "-W", "--keep-going", "-q"],
+        cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        print(done.stdout)
+        sys.exit("The site was not built: mend the warnings above.")
+    print("The site is built: open _build/html/index.html, or run make serve.")
+
+
+def with_buttons(config, url):
+    """The configuration with the repository's address, in _build/."""
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    settings["repository"] = {"url": url, "branch": "main"}
+    settings["html"] |= {"use_repository_button": True, "use_issues_button": True}
+    settings["launch_buttons"]["colab_url"] = "https://colab.research.google.com"
+    made = REPO / "_build" / "_config.yml"
+    made.parent.mkdir(exist_ok=True)
+    made.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return made
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        """One line at the start is enough."""
+
+
+def server(port):
+    """A server of the built site on this machine only."""
+    if not (HTML / "index.html").exists():
+        sys.exit("There is no site yet: run make book first.")
+    handler = functools.partial(Quiet, directory=str(HTML))
+    try:
+        return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError:
+        print(f"Port {port} is taken; using a free one.")
+        return http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+
+
+def serve(port):
+    with server(port) as running:
+        print(f"The site is at http://127.0.0.1:{running.server_address[1]} until you press Ctrl+C.", flush=True)
+        try:
+            running.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("build")
+    commands.add_parser("serve").add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
+    build() if options.command == "build" else serve(options.port)
+
+
+if __name__ == "__main__":
+    main()
