@@ -153,9 +153,9 @@ def test_what_is_written_can_be_read(value, kept, fresh):
 
 
 @pytest.mark.parametrize("name, value, error", [
-    ("steady", [], ValueError), ("20.Steady", [], ValueError), ("20.a/../b", [], ValueError), ("20.a\n", [], ValueError),
-    ("20.a", {"x": 1}, TypeError), ("20.a", 3, TypeError), ("20.a", [3], TypeError), ("20.a", [{"x": [1]}], TypeError),
-    ("20.a", [{"x": object()}], TypeError),
+    ("steady", [], ValueError), ("20.Steady", [], ValueError), ("20.a/../b", [], ValueError),
+    ("20.a\n", [], ValueError), ("20.a", {"x": 1}, TypeError), ("20.a", 3, TypeError), ("20.a", [3], TypeError),
+    ("20.a", [{"x": [1]}], TypeError), ("20.a", [{"x": object()}], TypeError),
 ])
 def test_mistakes_of_a_cell_are_said(name, value, error, fresh):
     with pytest.raises(error):

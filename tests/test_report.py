@@ -44,6 +44,11 @@ def test_rows_of_nothing_and_of_plain_values(capsys):
     assert capsys.readouterr().out == "(no rows)\nworks  value\n-----  -----\nyes        -\n"
 
 
+def test_rows_of_different_columns(capsys):
+    rows([{"a": "x"}, {"b": "y"}])
+    assert capsys.readouterr().out == "a  b\n-  -\nx  -\n-  y\n"
+
+
 def test_table_shows_first_call_interval_and_word(capsys):
     import torch
 

@@ -1,20 +1,31 @@
-"""Find chapters and run one in a new kernel."""
+"""Find chapters, read, store and run one in a new kernel."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
+
+import nbformat
 
 from utils.fresh import kill_marked
 from utils.load import OtherLoad
 from utils.report import scrub
 
 REPO = Path(__file__).resolve().parent.parent
-BUSY = 0.1           # others may use a tenth of the cores while we measure
+MARK = "BOOK_KERNEL"  # environment variable that a kernel and all it starts inherit
 CELL_TIMEOUT_S = 900
+SHOWN_S = 2.0         # cells that take longer are listed while a chapter runs
+
+
+def stop(sentence: str, status: int = 1):
+    """End the program with one sentence on stderr."""
+    print(sentence, file=sys.stderr)
+    sys.exit(status)
 
 
 def find(wanted=()) -> list[Path]:
@@ -25,57 +36,93 @@ def find(wanted=()) -> list[Path]:
     for word in wanted:
         path = next((p for p in known if word in (p.stem, p.stem.split("_")[0])), None)
         if path is None:
-            sys.exit(f"There is no chapter {word!r}; there are {', '.join(p.stem for p in known) or 'none'}.")
+            stop(f"There is no chapter {word!r}; there are {', '.join(p.stem for p in known) or 'none'}.", 2)
         chosen.append(path)
     return chosen or known
 
 
-def read(path: Path):
-    """The notebook; exits with one sentence on a broken file."""
-    import nbformat
+class Broken(ValueError):
+    """A file that is no notebook; the message is one sentence that names it."""
 
+
+def read(path: Path):
+    """The notebook, as it stands in the file. Raises Broken."""
     try:
-        notebook = nbformat.reads(path.read_text(encoding="utf-8"), 4)
+        text = path.read_text(encoding="utf-8")
+        # Not nbformat.reads: that would give ids to cells without one.
+        notebook = nbformat.v4.reads(text)
         nbformat.validate(notebook)
         return notebook
-    except (OSError, ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
-        sys.exit(f"{path.name} is not a notebook that can be read: {str(error).splitlines()[0]}")
+    except OSError as error:
+        raise Broken(f"{path.name} cannot be read: {error.strerror}.") from None
+    except (ValueError, LookupError, AttributeError, TypeError, nbformat.ValidationError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Broken(f"{path.name} is not a notebook that can be read: {why}.") from None
 
 
-def execute(notebook, path: Path, *, results: Path, effort: str, run_id: str) -> float | None:
-    """Run all cells in one new kernel, filling in their outputs; nothing of it survives.
+def store(path, text):
+    """Replace a file by `text` in one step."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
-    Returns the share of the cores that other processes used meanwhile (None: unknown).
-    Exits with the cell's id and its error when a cell fails.
+
+class Failed(RuntimeError):
+    """A chapter did not run to its end; the message begins with chapter and cell."""
+
+
+def execute(notebook, path: Path, env: dict[str, str]) -> float | None:
+    """Run all cells in one new kernel of this interpreter, filling in their outputs.
+
+    env: what to set on top of this process's environment. Returns the share of the cores
+    that other processes used meanwhile (None: unknown). Raises Failed. Whatever happens,
+    nothing that the notebook started is left.
     """
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
-
-    mark = uuid.uuid4().hex
-    env = {**os.environ, "BOOK_EFFORT": effort, "BOOK_RESULTS": str(results), "BOOK_RUN": run_id,
-           "BOOK_KERNEL": mark}
-    start, at = time.monotonic(), {}
-
-    def begin_cell(cell, cell_index):
-        at["cell"], at["start"] = cell.id, time.monotonic()
-
-    def end_cell(cell, cell_index, execute_reply):
-        took = time.monotonic() - at["start"]
-        if took > 2:
-            print(f"  {cell.id:28} {took:6.1f} s", flush=True)
-
-    client = NotebookClient(notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", record_timing=False,
-                            store_widget_state=False, resources={"metadata": {"path": str(path.parent)}},
-                            on_cell_execute=begin_cell, on_cell_executed=end_cell)
-    print(f"{path.stem} at effort {effort}", flush=True)
-    with OtherLoad() as load:
-        try:
-            client.execute(env=env)
-        except CellExecutionError as error:
-            sys.exit(f"{path.stem}, cell {at.get('cell')}: {error.ename}: {scrub(error.evalue)}")
-        except (CellTimeoutError, DeadKernelError) as error:
-            sys.exit(f"{path.stem}, cell {at.get('cell')}: {scrub(str(error)).splitlines()[0]}")
-        finally:
-            kill_marked(mark, "BOOK_KERNEL")
+    mark, start = uuid.uuid4().hex, time.monotonic()
+    print(f"{path.stem} ({env.get('BOOK_EFFORT', 'read')})", flush=True)
+    try:
+        with OtherLoad() as load:
+            _run_cells(notebook, path, {**os.environ, **env, MARK: mark})
+    finally:
+        kill_marked(mark, MARK)
     print(f"{path.stem}: {time.monotonic() - start:.0f} s", flush=True)
     return load.share()
+
+
+def _run_cells(notebook, path, env):
+    from jupyter_client import AsyncKernelManager
+    from jupyter_client.kernelspec import KernelSpecManager
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    # No folders to look in: a python3 that a user once installed would be another Python.
+    specs = KernelSpecManager(kernel_dirs=[])
+    client = NotebookClient(
+        notebook, km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs),
+        timeout=CELL_TIMEOUT_S, record_timing=False, store_widget_state=False, coalesce_streams=True)
+    client.log.disabled = True  # what it has to say, Failed says
+    where = "start"
+    try:
+        # Cell by cell: `client.execute` turns Ctrl+C into a kernel that died.
+        with client.setup_kernel(env=env, cwd=str(path.parent), cleanup_kc=True):
+            for index, cell in enumerate(notebook.cells):
+                where, begun = cell.id, time.monotonic()
+                client.execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
+                if (took := time.monotonic() - begun) > SHOWN_S:
+                    print(f"  {cell.id:30} {took:6.1f} s", flush=True)
+    except CellExecutionError as error:
+        raise Failed(f"{path.stem}, cell {where}: {_plain(error.traceback)}") from None
+    except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
+        raise Failed(f"{path.stem}, cell {where}: {_plain(str(error)).splitlines()[0]}") from None
+
+
+def _plain(text: str) -> str:
+    """An error's text without colours and folders; the end of a long one."""
+    lines = scrub(re.sub(r"\x1b\[[\d;]*m", "", text)).strip().splitlines()
+    return "\n".join(lines if len(lines) <= 30 else ["...", *lines[-30:]])

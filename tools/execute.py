@@ -6,20 +6,15 @@ One clean run of the whole notebook on a machine that does nothing else: outputs
 recorded results carry one run id. Refused when other processes used the cores.
 """
 
-import os
-import tempfile
-
 from tools import chapters, notebook_form, record
 
 
 def keep(path, notebook):
-    """Store an executed notebook in the canonical form, whole or not at all."""
-    text = notebook_form.canonical(notebook)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+    """Store an executed notebook in the canonical form, whole or not at all. Raises
+    ValueError when an output cannot be shown: an absolute path, a warning."""
+    if faults := list(notebook_form.output_faults(notebook)):
+        raise ValueError("\n".join(f"{path.stem}, {fault}" for fault in faults))
+    chapters.store(path, notebook_form.canonical(notebook))
 
 
 def main():
@@ -27,8 +22,8 @@ def main():
     options.add_argument("--name", default="reference", help="machine name of the results")
     options.add_argument("chapters", nargs="*", metavar="CHAPTER")
     options = options.parse_args()
-    record.run(chapters.find(options.chapters), options.name, effort=options.effort, keep=keep,
-               allow_busy=options.allow_busy)
+    run = record.Run(options.name, options.effort, options.allow_busy, keep)
+    run.all(chapters.find(options.chapters))
 
 
 if __name__ == "__main__":

@@ -7,55 +7,100 @@ for other chapters stays. `tools.execute` is the same run that also keeps the ou
 """
 
 import argparse
+import os
 import re
-import sys
+import signal
 import tempfile
 import uuid
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from tools import chapters
+from tools.chapters import stop
 from utils import recorded
+from utils.environment import EFFORTS
+
+BUSY = 0.1  # others may use a tenth of the cores while we measure
+SAME = ("cpu", "cores", "device", "torch")  # what makes two runs one machine's
 
 
-def run(paths, machine, *, effort="publish", keep=None, allow_busy=False) -> None:
-    """Run chapters and write the machine's file. keep(path, notebook) stores outputs."""
-    if not re.fullmatch(r"[a-z0-9-]{1,40}", machine):
-        sys.exit(f"{machine!r} is no name for a machine: small letters, digits and hyphens, 40 at most.")
-    run_id = uuid.uuid4().hex[:12]
-    for path in paths:
-        notebook = chapters.read(path)
-        with tempfile.TemporaryDirectory() as results:
-            share = chapters.execute(notebook, path, results=Path(results), effort=effort, run_id=run_id)
-            if share is not None and share > chapters.BUSY and not allow_busy:
-                sys.exit(f"{path.stem}: other processes used {100 * share:.0f} % of the cores meanwhile, more "
-                         f"than {100 * chapters.BUSY:.0f} %. Nothing was kept; end them and run it again.")
+@dataclass(frozen=True)
+class Run:
+    """One run: one id, one commit (storing outputs changes files), some chapters."""
+
+    machine: str
+    effort: str
+    allow_busy: bool = False
+    keep: object = None  # keep(path, notebook) stores the outputs; ValueError refuses them
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    commit: str | None = field(default_factory=lambda: recorded.provenance()["commit"])
+
+    def __post_init__(self):
+        if not re.fullmatch(r"[a-z0-9-]{1,40}", self.machine):
+            stop(f"{self.machine!r} is no name for a machine: small letters, digits and hyphens, 40 at most.", 2)
+
+    def all(self, paths) -> None:
+        """Run chapters, keeping each as soon as it is through; ends the program at the
+        first that fails."""
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as with Ctrl+C: tidily
+        for path in paths:
             try:
-                target = add(recorded.merge(results, machine, {path.stem[:2]: share}))
-            except (ValueError, OSError) as error:
-                sys.exit(f"{path.stem}: its results could not be kept: {error}")
-        if keep:
-            keep(path, notebook)
-        print(f"  kept in recorded/{target.name}", flush=True)
+                self.chapter(path)
+            except KeyboardInterrupt:
+                stop(f"{path.stem}: interrupted; nothing of it was kept.", 130)
+            except (ValueError, OSError, chapters.Failed) as error:
+                stop(f"{error}\nNothing of {path.stem} was kept.")
 
+    def chapter(self, path) -> None:
+        """One chapter in a new kernel: its outputs and its results, or neither."""
+        notebook = chapters.read(path)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as results:
+            env = {"BOOK_EFFORT": self.effort, "BOOK_RESULTS": results, "BOOK_RUN": self.id}
+            share = chapters.execute(notebook, path, env)
+            self._judge(path, share)
+            joined = self._joined(path, results, share)
+        if self.keep:
+            notebook.metadata.setdefault("book", {})["run"] = self.id
+            self.keep(path, notebook)
+        if joined:
+            recorded.write(*joined)
+        print(f"  results kept in recorded/{joined[0].name}" if joined else "  it records no results", flush=True)
 
-def add(new: dict) -> Path:
-    """Put a run's chapters into the machine's file; the chapters it did not run stay."""
-    path = chapters.REPO / "recorded" / recorded.file_name(new)
-    path.parent.mkdir(exist_ok=True)
-    old = next((data for data in recorded.load(path.parent) if recorded.file_name(data) == path.name), None)
-    if old:
-        if old["provenance"]["cpu"] != new["provenance"]["cpu"]:
-            raise ValueError(f"{path.name} is from another machine ({old['provenance']['cpu']}); take another name")
-        new = {**new, "chapters": dict(sorted({**old["chapters"], **new["chapters"]}.items()))}
-    recorded.write(path, new)
-    return path
+    def _judge(self, path, share) -> None:
+        if share is None or share <= BUSY:
+            return
+        said = f"{path.stem}: other processes used {100 * share:.0f} % of the cores meanwhile"
+        if not self.allow_busy:
+            raise ValueError(f"{said}, more than {100 * BUSY:.0f} %: end them and run it again, or use --allow-busy.")
+        print(f"{said}; its entry says so (other_load).", flush=True)
+
+    def _joined(self, path, results, share):
+        """(path, data): the machine's file with this chapter's new entry; None without one."""
+        if not os.listdir(results):
+            return None
+        number = path.stem[:2]
+        new = recorded.merge(results, self.machine, {number: share})
+        if set(new["chapters"]) != {number}:
+            raise ValueError(f"{path.stem} recorded results under {', '.join(new['chapters'])}, not only {number}.")
+        new["provenance"]["commit"] = self.commit
+        target = chapters.REPO / "recorded" / recorded.file_name(new)
+        target.parent.mkdir(exist_ok=True)
+        if not target.exists():
+            return target, new
+        if faults := recorded.check(target):
+            raise ValueError(f"{faults[0]} Mend or remove that file first.")
+        old = next(data for data in recorded.load(target.parent) if recorded.file_name(data) == target.name)
+        for what in SAME:
+            if old["provenance"][what] != new["provenance"][what]:
+                raise ValueError(f"{target.name} is from a machine with another {what} "
+                                 f"({old['provenance'][what]}): give this one a name of its own.")
+        return target, {**new, "chapters": dict(sorted({**old["chapters"], **new["chapters"]}.items()))}
 
 
 def parser(summary):
     made = argparse.ArgumentParser(description=summary)
-    made.add_argument("--effort", choices=["test", "read", "publish"], default="publish")
+    made.add_argument("--effort", choices=EFFORTS, default=os.environ.get("BOOK_EFFORT", "publish"))
     made.add_argument("--allow-busy", action="store_true",
-                      help="keep results though other processes used the cores; the file says how much")
+                      help="keep results though other processes used the cores; the entry says how much")
     return made
 
 
@@ -64,7 +109,7 @@ def main():
     options.add_argument("name")
     options.add_argument("chapters", nargs="*", metavar="CHAPTER")
     options = options.parse_args()
-    run(chapters.find(options.chapters), options.name, effort=options.effort, allow_busy=options.allow_busy)
+    Run(options.name, options.effort, options.allow_busy).all(chapters.find(options.chapters))
 
 
 if __name__ == "__main__":

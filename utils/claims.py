@@ -52,7 +52,14 @@ def verdict(claim: str, measured=None, *, needs: str | None = None) -> str:
     word = _word(row, measured, needs)
     print(card(row, measured, word))
     record_verdict(row["chapter"], claim, _as_json(measured), word)
-    return word
+    return Word(word)
+
+
+class Word(str):
+    """A verdict. Jupyter does not echo it as the value of a cell: the card says it."""
+
+    def _ipython_display_(self):
+        pass
 
 
 def _word(row: dict, measured, needs: str | None) -> str:

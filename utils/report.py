@@ -70,14 +70,15 @@ def ratio(value) -> str:
 
 
 def rows(items: list[dict], title: str | None = None) -> None:
-    """Print a list of dicts with the same keys as a table; numbers go to the right."""
+    """Print a list of dicts as a table, a column a key; numbers go to the right and what
+    a row does not have is a dash."""
     if title:
         print(title)
     if not items:
         print("(no rows)")
         return
-    heads = list(items[0])
-    cells = [[_text(item[head]) for head in heads] for item in items]
+    heads = list(dict.fromkeys(head for item in items for head in item))
+    cells = [[_text(item.get(head)) for head in heads] for item in items]
     widths = [max(len(row[i]) for row in [heads, *cells]) for i in range(len(heads))]
     right = [all(_numeric(row[i]) for row in cells) for i in range(len(heads))]
 
@@ -92,8 +93,9 @@ def rows(items: list[dict], title: str | None = None) -> None:
 
 
 def _text(value) -> str:
-    return {None: "-", True: "yes", False: "no"}.get(value, str(value)) if (
-        value is None or isinstance(value, bool)) else str(value)
+    if value is None:
+        return "-"
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def _numeric(text: str) -> bool:
