@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -108,18 +109,24 @@ def _run_cells(notebook, path, env):
         timeout=CELL_TIMEOUT_S, record_timing=False, store_widget_state=False, coalesce_streams=True)
     client.log.disabled = True  # what it has to say, Failed says
     where = "start"
-    try:
-        # Cell by cell: `client.execute` turns Ctrl+C into a kernel that died.
-        with client.setup_kernel(env=env, cwd=str(path.parent), cleanup_kc=True):
-            for index, cell in enumerate(notebook.cells):
-                where, begun = cell.id, time.monotonic()
-                client.execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
-                if (took := time.monotonic() - begun) > SHOWN_S:
-                    print(f"  {cell.id:30} {took:6.1f} s", flush=True)
-    except CellExecutionError as error:
-        raise Failed(f"{path.stem}, cell {where}: {_plain(error.traceback)}") from None
-    except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
-        raise Failed(f"{path.stem}, cell {where}: {_plain(str(error)).splitlines()[0]}") from None
+    with tempfile.TemporaryFile() as log:  # what the kernel itself has to say
+        try:
+            # Cell by cell: `client.execute` turns Ctrl+C into a kernel that died.
+            with client.setup_kernel(env=env, cwd=str(path.parent), cleanup_kc=True, stdout=log, stderr=log):
+                for index, cell in enumerate(notebook.cells):
+                    where, begun = cell.id, time.monotonic()
+                    client.execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
+                    if (took := time.monotonic() - begun) > SHOWN_S:
+                        print(f"  {cell.id:30} {took:6.1f} s", flush=True)
+        except KeyboardInterrupt:
+            logging.getLogger("asyncio").disabled = True  # it would mourn the cell's task at length
+            raise
+        except CellExecutionError as error:
+            raise Failed(f"{path.stem}, cell {where}: {_plain(error.traceback)}") from None
+        except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
+            log.seek(0)
+            said = log.read().decode("utf-8", "replace")
+            raise Failed(f"{path.stem}, cell {where}: {_plain(f'{error}{chr(10)}{said}')}") from None
 
 
 def _plain(text: str) -> str:

@@ -187,13 +187,16 @@ def output_faults(notebook):
 
 
 # Two parts at least: "/" alone is a division, "</div>" a tag.
-_PATH = re.compile(r"(?<![\w.<>:/~-])(?:/[\w.+@-]+){2,}|(?<!\w)[A-Za-z]:\\+\w+|\\\\\w+\\\w+")
+_PATH = re.compile(r"(?<![\w.<:/~-])(?:/[\w.+@-]+){2,}|(?<!\w)[A-Za-z]:\\+\w+|\\\\\w+\\\w+")
+
+
+_SCRUBBED = re.compile(r"(?:<|&lt;)(?:cache|site-packages|python|python-include|env|book|tmp|home|system)(?:>|&gt;)/\S*")
 
 
 def _texts(out):
-    """Texts of an output, without the pictures in them."""
+    """Texts of an output, without the pictures in them and the names that `scrub` gives folders."""
     shown = [out.get("text", ""), *(text for mime, text in out.get("data", {}).items() if mime.startswith("text/"))]
-    return [re.sub(r"base64,[\w+/=\s]+", "", text) for text in shown]
+    return [_SCRUBBED.sub("", re.sub(r"base64,[\w+/=\s]+", "", text)) for text in shown]
 
 
 # --- the template of a chapter ------------------------------------------------------------

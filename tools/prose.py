@@ -9,11 +9,12 @@ import re
 
 from utils import claims
 
-_UNITS = ("ns|us|µs|μs|ms|s|secs?|seconds?|min|minutes?|h|hours?|B|[kKMGT]i?B|bytes|(?:[kMGT]i?)?B/s|"
-          "[kMGTP]?FLOPS?|[kMGTP]?FLOP/s|tokens?/s|it/s|%|percent|per cent")
+_UNITS = ("ns|us|µs|μs|ms|s|secs?|seconds?|min|minutes?|h|hours?|(?:[kKMGT]i?)?B(?:/s)?|bytes|"
+          "[kMGTP]?FLOP(?:/s|S|s)?|tokens?/s|it/s|%|percent|per cent")
 _NUMBER = re.compile(
-    rf"(?<![\w.])\d[\d.,]*(?:\s?(?:{_UNITS})(?![\w-])|-?(?:fold\b)|\s?[x×](?![\w-])(?!\s?\d))"
-    r"|\btimes (?:as )?(?:faster|slower|fast|slow)\b|\btwice\b|\bhalf\b(?![- ](?:precision|a dozen)|-)")
+    rf"(?<![\w.])\d[\d.,]*(?:\s?(?:{_UNITS})(?![\w-])|-?fold\b|\s?[x×](?![\w-])(?!\s?\d))"
+    r"|(?<!how many )\btimes (?:as )?(?:faster|slower|fast|slow)\b"
+    r"|\b[Tt]wice\b|\b[Hh]alf\b(?![- ](?:precision|a dozen)|-)")
 _TITLE = re.compile(r"^#+ Exercise \d\d\.\d: .+ \(\d+ min\)$")
 _MINUTES = re.compile(r"^\|.*\b\d+ minutes reading\b")
 # The book's own rules are no measurements: the level of its intervals, the margin.
@@ -64,11 +65,11 @@ def sentence_faults(text: str) -> list[str]:
         open_line = None
         if _BLOCK.match(line):
             continue
-        plain = _CODE.sub("C", line[item.end():] if item else line).strip()
+        plain = _CODE.sub("Code", line[item.end():] if item else line).strip()
         for end in _END.finditer(plain):
             before = plain[:end.end()]
-            # "A. Turing", "e.g. This"
-            if not before.endswith(_ABBREVIATIONS) and not re.search(r"\b[A-Z]\.$", before):
+            initial = re.search(r"\b[A-Z]\.$", before)
+            if not initial and not before.endswith(_ABBREVIATIONS):
                 faults.append(f"two sentences on one line: {line.strip()[:40]!r}")
                 break
         if not _ENDED.search(plain):

@@ -32,7 +32,7 @@ class Run:
     allow_busy: bool = False
     keep: object = None  # keep(path, notebook) stores the outputs; ValueError refuses them
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    commit: str | None = field(default_factory=lambda: recorded.provenance()["commit"])
+    commit: str | None = field(default_factory=lambda: recorded._commit())
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9-]{1,40}", self.machine):
@@ -81,7 +81,7 @@ class Run:
         new = recorded.merge(results, self.machine, {number: share})
         if set(new["chapters"]) != {number}:
             raise ValueError(f"{path.stem} recorded results under {', '.join(new['chapters'])}, not only {number}.")
-        new["provenance"]["commit"] = self.commit
+        new["chapters"][number]["run"]["commit"] = self.commit
         target = chapters.REPO / "recorded" / recorded.file_name(new)
         target.parent.mkdir(exist_ok=True)
         if not target.exists():

@@ -1,7 +1,7 @@
 """Build and serve the site: python -m tools.site build | serve [--port 8000]
 
-REPO_URL=https://github.com/... adds the repository and launch buttons; without it there
-are none, and so no dead links.
+REPO_URL=https://github.com/... adds the buttons to the repository; without it there are
+none, and so no dead links.
 """
 
 import argparse
@@ -16,28 +16,29 @@ import yaml
 
 REPO = Path(__file__).resolve().parent.parent
 HTML = REPO / "_build" / "html"
+JUPYTER_BOOK = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
 
 
 def build():
-    """Build what changed, warnings as errors."""
+    """Build what changed; a warning is an error."""
     config = REPO / "_config.yml"
     if os.environ.get("REPO_URL"):
         config = with_buttons(config, os.environ["REPO_URL"])
-    done = subprocess.run(
-        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", ".", "--config", str(config), "-W", "--keep-going", "-q"],
-        cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([*JUPYTER_BOOK, "build", ".", "--config", str(config), "-W", "-n", "--keep-going", "-q"],
+                          cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         print(done.stdout)
         sys.exit("The site was not built: mend the warnings above.")
     print("The site is built: open _build/html/index.html, or run make serve.")
 
 
-def with_buttons(config, url):
+def with_buttons(config: Path, url: str) -> Path:
     """The configuration with the repository's address, in _build/."""
+    if not url.startswith("https://"):
+        sys.exit(f"REPO_URL={url} is no address: it begins with https://.")
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     settings["repository"] = {"url": url, "branch": "main"}
     settings["html"] |= {"use_repository_button": True, "use_issues_button": True}
-    settings["launch_buttons"]["colab_url"] = "https://colab.research.google.com"
     made = REPO / "_build" / "_config.yml"
     made.parent.mkdir(exist_ok=True)
     made.write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -49,20 +50,23 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """One line at the start is enough."""
 
 
-def server(port):
-    """A server of the built site on this machine only."""
+def server(port: int, folder: Path = HTML) -> http.server.ThreadingHTTPServer:
+    """A server of a folder, for this machine only; port 0 is any free one.
+
+    Raises OSError when the port is taken.
+    """
+    return http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Quiet, directory=str(folder)))
+
+
+def serve(port: int):
     if not (HTML / "index.html").exists():
         sys.exit("There is no site yet: run make book first.")
-    handler = functools.partial(Quiet, directory=str(HTML))
     try:
-        return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+        running = server(port)
     except OSError:
         print(f"Port {port} is taken; using a free one.")
-        return http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-
-
-def serve(port):
-    with server(port) as running:
+        running = server(0)
+    with running:
         print(f"The site is at http://127.0.0.1:{running.server_address[1]} until you press Ctrl+C.", flush=True)
         try:
             running.serve_forever()

@@ -30,11 +30,15 @@ def visit(browser, url, width=DESKTOP, theme="light"):
         if not request.url.startswith((origin, "data:", "blob:")):
             faults.append(f"a request leaves: {request.url}")
 
+    def on_console(line):
+        if line.type == "error":
+            faults.append(f"the console says: {line.text} ({line.location['url']})")
+
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     try:
         page = context.new_page()
         page.on("request", on_request)
-        page.on("console", lambda line: line.type == "error" and faults.append(f"the console says: {line.text}"))
+        page.on("console", on_console)
         page.on("pageerror", lambda error: faults.append(f"an error is not caught: {error}"))
         page.goto(url, wait_until="load")
         page.wait_for_timeout(300)  # scripts that start themselves later
@@ -59,7 +63,9 @@ def theme(page, wanted):
 
 def accessibility(page):
     """Serious and critical findings of axe."""
-    for finding in Axe().run(page).response["violations"]:
+    # preload: axe would ask for the theme's imported styles again, at a wrong address.
+    options = {"resultTypes": ["violations"], "preload": False}
+    for finding in Axe().run(page, options=options).response["violations"]:
         if finding["impact"] in ("serious", "critical"):
             places = ", ".join(" ".join(map(str, node["target"])) for node in finding["nodes"][:3])
             yield f"{finding['id']} ({finding['impact']}): {finding['help']}: {places}"
