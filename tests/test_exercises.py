@@ -7,6 +7,8 @@ statements are run that define what its own cells use.
 
 import ast
 import re
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -46,19 +48,24 @@ def lifted(cells, wanted):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """run(source, space) executes source from a file, so that inspect.getsource works."""
+    """run(source) executes source in a module of its own (run.space), from a file: Dynamo
+    imports the module by its name, and inspect.getsource reads the file."""
     monkeypatch.chdir(chapters.REPO / "chapters")
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
+    module = types.ModuleType("exercise")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     torch.compiler.reset()
 
-    def execute(source, space):
+    def execute(source):
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
         path.write_text(source, encoding="utf-8")
-        exec(compile(source, str(path), "exec"), space)
+        exec(compile(source, str(path), "exec"), vars(module))
+    execute.space = vars(module)
     yield execute
     torch.compiler.reset()
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path, number", exercises())
 def test_exercise(path, number, run):
     chapter, cells = path.stem[:2], [c for c in chapters.read(path).cells if c.cell_type == "code"]
@@ -70,23 +77,22 @@ def test_exercise(path, number, run):
     assert wrong, f"tests/wrong_answers.yml has no wrong answer to {key}"
     uses = {check}.union(*(names(source)[1] for source in (starter.source, solution.source, *wrong)))
 
-    space, said = {"__name__": "exercise"}, []
-    run(lifted(before, uses), space)
-    asked = space[check]
+    said = []
+    run(lifted(before, uses))
+    asked = run.space[check]
 
     def asking(answer):
         said.append(asked(answer))
         return said[-1]
 
-    space[check] = asking
-    run(starter.source, space)
+    run.space[check] = asking
+    run(starter.source)
     assert said and all(word.startswith("not yet") for word in said), f"the starter got {said}"
     for source in wrong:
-        given = dict(space)
-        run(source, given)
-        assert asking(given["answer"]).startswith("not yet: "), f"a wrong answer got {said[-1]!r}:\n{source}"
+        run(source)
+        assert asking(run.space["answer"]).startswith("not yet: "), f"a wrong answer got {said[-1]!r}:\n{source}"
     said.clear()
-    run(solution.source, space)
+    run(solution.source)
     assert said and set(said) == {"right"}, f"the solution got {said}"
 
 

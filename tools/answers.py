@@ -1,146 +1,210 @@
-"""The one-line answer under each title and the headline picture, from recorded results.
+"""What the recorded results answer: one line under each chapter's title, and the landing
+page's picture.
 
-A Sphinx extension: notebooks and pages stay as they are, the answers are put in while
-the site is built. What is not recorded is not answered.
+A Sphinx extension: the sources stay as they are, the answers are put in while the site is
+built. What is not recorded is not answered.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 from utils import plots
 from utils.recorded import load, release
+from utils.report import ratio, seconds
 
-REPO = Path(__file__).resolve().parent.parent
-HEADLINE = REPO / "_assets" / "headline.png"
+PICTURE = Path(__file__).resolve().parent.parent / "_build" / "headline.png"
+MARK = "<!-- headline -->"
 MACHINE = "reference"
+MARGIN = 0.03  # that of utils.timing, which needs torch
 
 
-# --- facts of one recorded file -------------------------------------------------------
+class Ratio(NamedTuple):
+    """How many times faster, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def answer(self) -> str:
+        if self.low > 1 + MARGIN:
+            return "Yes"
+        return "No" if self.high < 1 - MARGIN else "No clear difference"
+
+
+# --- facts of one recorded file: None when they are not in it ----------------------------
 
 
 def result(data, name):
-    """A recorded result by name, or None."""
+    """A recorded result by name."""
     return data["chapters"].get(name[:2], {}).get("results", {}).get(name)
 
 
-def ratio_of(data, name, entry):
-    """(value, low, high) of an entry of a recorded comparison, or None."""
-    found = result(data, name)
-    r = found and found["ratios"].get(entry)
-    return (r["value"], r["low"], r["high"]) if r else None
+def speedup(data, name, entry):
+    """Of an entry of a recorded comparison, against its baseline."""
+    r = (result(data, name) or {"ratios": {}})["ratios"].get(entry)
+    return r and Ratio(r["value"], r["low"], r["high"])
 
 
-def tiny(data):
-    return ratio_of(data, "00.tiny", "compiled")
-
-
-def cold(data):
-    """Cold start of the deepest model, whole over regional."""
+def deepest(data):
+    """The row of the deepest model in the sweep of cold starts."""
     found = result(data, "20.cold_depth")
-    if not found:
-        return None
-    deepest = max(row["layers"] for row in found["rows"])
-    value = next(row["ratio"] for row in found["rows"] if row["layers"] == deepest)
-    return value, value, value
+    return found and max(found["rows"], key=lambda row: row["layers"])
+
+
+def cold_start(data):
+    row = deepest(data)
+    return row and Ratio(*[row["ratio"]] * 3)  # one start each: no interval
 
 
 def cases(data):
+    """The cases of chapter 30, the one with the highest lower end first."""
     found = result(data, "30.cases")
-    return found["rows"] if found else []
+    return found and sorted(found["rows"], key=lambda row: -row["low"])
 
 
 def best_case(data):
     rows = cases(data)
-    best = max(rows, key=lambda row: row["low"]) if rows else None
-    return (best["value"], best["low"], best["high"]) if best else None
+    return rows and Ratio(rows[0]["value"], rows[0]["low"], rows[0]["high"])
 
 
 def window(data):
     """Compiled FlexAttention against the faster of the two dense masks."""
-    found = result(data, "50.window_4096")
-    ratios = found["rows"][0] if found and found["kind"] == "rows" else None
-    return (ratios["value"], ratios["low"], ratios["high"]) if ratios else None
+    flex = speedup(data, "50.window_4096", "flex, compiled")
+    other = speedup(data, "50.window_4096", "SDPA, bool mask")  # the additive mask is the baseline
+    if not (flex and other):
+        return None
+    return Ratio(flex.value / max(1, other.value), flex.low / max(1, other.high), flex.high / max(1, other.low))
 
 
-# --- answers ---------------------------------------------------------------------------
+def eight_numbers(data):
+    return speedup(data, "00.tiny", "compiled")
+
+
+# --- one line a chapter -------------------------------------------------------------------
+
+
+def answer_00(data):
+    compiled = (result(data, "00.steady") or {"entries": {}})["entries"].get("compiled")
+    if not (compiled and compiled["first_call_s"]):
+        return None
+    return ("Is a stopwatch around one call enough?",
+            f"{'No' if compiled['first_call_s'] > 2 * compiled['median_s'] else 'Yes'}: the first compiled call took "
+            f"{seconds(compiled['first_call_s'])}, later ones {seconds(compiled['median_s'])}, which is "
+            f"{ratio(speedup(data, '00.steady', 'compiled'))} as fast as eager.")
+
+
+def answer_20(data):
+    row = deepest(data)
+    return row and ("Does it pay on a laptop?",
+                    f"{cold_start(data).answer}, at the first call: with {row['layers']} layers it takes "
+                    f"{seconds(row['regional_s'])} with one block compiled, {seconds(row['whole_s'])} as a whole model.")
+
+
+def answer_30(data):
+    rows = cases(data)
+    if not rows:
+        return None
+    faster, slower = (sum(row["word"] == word for row in rows) for word in ("faster", "slower"))
+    return ("Does it pay on a laptop?",
+            f"{'Mostly' if 2 * faster > len(rows) else 'Sometimes'}: {faster} of {len(rows)} cases run faster "
+            f"compiled and {slower} slower; the best is {rows[0]['case']}, {ratio(best_case(data))} as fast as eager.")
+
+
+def answer_50(data):
+    found = window(data)
+    return found and ("Does it pay on a laptop?",
+                      f"{found.answer}, when compiled and the mask is sparse: a sliding window over 4096 tokens runs "
+                      f"{ratio(found)} as fast as with the faster dense mask.")
+
+
+ANSWERS = {"00": answer_00, "20": answer_20, "30": answer_30, "50": answer_50}
 
 
 def answers(files) -> dict[str, str]:
-    """Chapter -> one sentence, from the reference machine's newest torch; what each says
-    of the release stands in the chapter."""
-    data = next((d for d in reversed(files) if d["machine"] == MACHINE), None)
-    if data is None:
-        return {}
-    where = f"(torch {release(data)}, {data['provenance']['cores']} cores)"
-    found = {}
-    if t := tiny(data):
-        found["00"] = f"An interval decides: on a tensor of eight numbers the compiled function runs at {t[0]:.2f}× of eager's speed {where}."
-    if c := cold(data):
-        found["20"] = f"Yes, at the first call: the deepest model here starts {c[0]:.1f}× faster with one block compiled than as a whole {where}."
-    if rows := cases(data):
-        wins = sum(row["word"] == "faster" for row in rows)
-        found["30"] = f"Mostly: {wins} of {len(rows)} cases run faster compiled, the best {best_case(data)[0]:.1f}× {where}."
-    if w := window(data):
-        found["50"] = f"Yes, compiled and with a sparse mask: a sliding window runs {w[0]:.1f}× faster than with a dense mask {where}."
-    return found
+    """Chapter -> its line in HTML, from the reference machine's newest torch that has one."""
+    lines = {}
+    for data in files:
+        for chapter, ask in ANSWERS.items():
+            if data["machine"] == MACHINE and (found := ask(data)):
+                where = f"{data['provenance']['cores']} cores, {data['provenance']['cpu']}, torch {release(data)}"
+                lines[chapter] = (f'<p class="answer"><strong>{found[0]}</strong> {escape(found[1])} '
+                                  f"<small>({escape(where)})</small></p>")
+    return lines
 
 
-HEADLINES = [
-    ("cold start, whole model / one block", cold),
-    ("best Inductor case, eager / compiled", best_case),
-    ("window attention, dense mask / FlexAttention", window),
-    ("compiling a tiny function, eager / compiled", tiny),
-]
+# --- the picture ----------------------------------------------------------------------------
+
+HEADLINES = {
+    "first call of a deep model:\nwhole / one block compiled": cold_start,
+    "best Inductor case:\neager / compiled": best_case,
+    "window attention:\ndense mask / FlexAttention": window,
+    "one addition of eight numbers:\neager / compiled": eight_numbers,
+}
 
 
 def headline(files):
     """(figure, alt text) of what the reference machine measured, or None."""
-    bars = {f"{what}\ntorch {release(data)}": found
-            for what, ask in HEADLINES for data in files
+    bars = {f"{what}, {release(data)}": found
+            for what, ask in HEADLINES.items() for data in files
             if data["machine"] == MACHINE and (found := ask(data))}
     if not bars:
         return None
-    figure = plots.bars(bars, title="How many times faster, on two CPU cores?", unit="ratio (1: no difference)",
-                        line=1, log=True, colours=["feature", "feature"])
-    alt = "Measured ratios on two CPU cores: " + "; ".join(
-        f"{name.replace(chr(10), ', ')}: {value:.1f}" for name, (value, _, _) in bars.items()) + "."
+    newest = max(map(release, files), key=lambda version: [int(n) for n in version.split(".")])
+    figure = plots.bars(bars, title="How many times as fast?", unit="ratio of times", line=1, log=True,
+                        colours=["feature" if name.endswith(newest) else "baseline" for name in bars])
+    alt = "Bars of measured ratios of times: " + "; ".join(
+        f"{name.replace(chr(10), ' ')}: {found.value:.2f}" for name, found in bars.items()) + "."
     return figure, alt
 
 
-def write_headline(files) -> str:
-    """Draw the landing page's picture; returns the Markdown that shows it."""
+def headline_markdown(files) -> str:
+    """Draws the picture; returns the Markdown that shows it."""
     made = headline(files)
     if made is None:
-        HEADLINE.unlink(missing_ok=True)
         return "*Nothing is recorded yet: `make record NAME=my-laptop` fills this place.*"
-    HEADLINE.write_bytes(plots.png(made[0]))
-    return f"![{made[1]}](_assets/headline.png)"
+    picture = plots.png(made[0])
+    if not PICTURE.exists() or PICTURE.read_bytes() != picture:  # Sphinx asks when it was written
+        PICTURE.parent.mkdir(exist_ok=True)
+        PICTURE.write_bytes(picture)
+    return f"![{made[1]}](_build/{PICTURE.name})"
 
 
-# --- the extension ---------------------------------------------------------------------
+# --- the extension ----------------------------------------------------------------------------
 
 
-def _put_in(app, docname, source):
-    """Fills pages while they are read. Sphinx reads a page again when a recorded file changes."""
-    for path in (REPO / "recorded").glob("*.json"):
-        app.env.note_dependency(str(path))
-    files = load()
+def additions(docnames, files) -> dict[str, str]:
+    """Page -> what is put into it."""
+    lines = answers(files)
+    return {"index": headline_markdown(files),
+            **{name: lines[found[1]] for name in docnames
+               if (found := re.match(r"chapters/(\d\d)_", name)) and found[1] in lines}}
+
+
+def find_outdated(app, env, added, changed, removed):
+    """Pages whose addition is another one than when they were last read."""
+    before, env.book_additions = getattr(env, "book_additions", {}), additions(env.found_docs, load())
+    return [name for name in env.found_docs if before.get(name) != env.book_additions.get(name)]
+
+
+def put_in(app, docname, source):
+    addition = app.env.book_additions.get(docname, "")
     if docname == "index":
-        source[0] = source[0].replace("<!-- headline -->", write_headline(files))
-    chapter = re.match(r"chapters/(\d\d)_", docname)
-    answer = chapter and answers(files).get(chapter[1])
-    if answer:
+        source[0] = source[0].replace(MARK, addition)
+    elif addition:
         notebook = json.loads(source[0])
         title = notebook["cells"][0]
-        text = "".join(title["source"])
-        head, _, rest = text.partition("\n")
-        title["source"] = f"{head}\n\n<p class=\"answer\"><strong>Does it pay on a laptop?</strong> {answer}</p>\n{rest}"
+        heading, _, rest = "".join(title["source"]).partition("\n")
+        title["source"] = f"{heading}\n\n{addition}\n{rest}"
         source[0] = json.dumps(notebook)
 
 
 def setup(app):
-    app.connect("source-read", _put_in)
+    app.connect("env-get-outdated", find_outdated)
+    app.connect("source-read", put_in)
     return {"parallel_read_safe": True}

@@ -13,7 +13,7 @@ _UNITS = ("ns|us|µs|μs|ms|s|secs?|seconds?|min|minutes?|h|hours?|(?:[kKMGT]i?)
           "[kMGTP]?FLOP(?:/s|S|s)?|tokens?/s|it/s|%|percent|per cent")
 _NUMBER = re.compile(
     rf"(?<![\w.])\d[\d.,]*(?:\s?(?:{_UNITS})(?![\w-])|-?fold\b|\s?[x×](?![\w-])(?!\s?\d))"
-    r"|(?<!how many )\btimes (?:as )?(?:faster|slower|fast|slow)\b"
+    r"|(?<!ow many )\btimes (?:as )?(?:faster|slower|fast|slow)\b"
     r"|\b[Tt]wice\b|\b[Hh]alf\b(?![- ](?:precision|a dozen)|-)")
 _TITLE = re.compile(r"^#+ Exercise \d\d\.\d: .+ \(\d+ min\)$")
 _MINUTES = re.compile(r"^\|.*\b\d+ minutes reading\b")

@@ -29,6 +29,9 @@ def build():
     if done.returncode:
         print(done.stdout)
         sys.exit("The site was not built: mend the warnings above.")
+    for line in done.stdout.splitlines():
+        if line.startswith("Left out"):  # a recorded file that is not in order
+            print(line)
     print("The site is built: open _build/html/index.html, or run make serve.")
 
 

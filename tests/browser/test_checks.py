@@ -62,7 +62,9 @@ def test_theme(look):
     ('<p style="color: #ccc; background: #fff">pale</p>', "color-contrast"),
 ])
 def test_accessibility(look, body, said):
-    assert any(fault.startswith(said) for fault in look(body, checks.accessibility))
+    for width in (checks.PHONE, checks.DESKTOP):
+        [fault] = look(body, lambda page: checks.accessibility(page, width))
+        assert fault.startswith(said)
 
 
 @pytest.mark.parametrize("script, said", [
