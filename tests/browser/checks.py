@@ -61,22 +61,28 @@ def theme(page, wanted):
         yield f"the theme is {found}, not {wanted}"
 
 
-def accessibility(page, width=DESKTOP):
-    """Serious and critical findings of axe. The colours of code, thousands of words, are
-    looked at on the desktop only: they are the same on a phone, and take minutes."""
-    if width >= DESKTOP:
-        runs = [({}, {})]
-    else:
-        runs = [({}, {"rules": {"color-contrast": {"enabled": False}}}),
-                ({"exclude": [["pre"]]}, {"runOnly": ["color-contrast"]})]
+# Words of code are thousands, in a few colours: one word of each is enough.
+ALIKE = """() => {
+  const seen = new Set();
+  for (const word of document.querySelectorAll(".highlight span")) {
+    if (seen.has(word.className)) word.classList.add("alike");
+    seen.add(word.className);
+  }
+}"""
+
+
+def accessibility(page):
+    """Serious and critical findings of axe."""
+    page.evaluate(ALIKE)
     # preload: axe would ask for the theme's imported styles again, at a wrong address.
     same = {"resultTypes": ["violations"], "preload": False}
-    found = [finding for context, options in runs
-             for finding in Axe().run(page, context or None, {**same, **options}).response["violations"]]
-    for finding in found:
-        if finding["impact"] in ("serious", "critical"):
-            places = ", ".join(" ".join(map(str, node["target"])) for node in finding["nodes"][:3])
-            yield f"{finding['id']} ({finding['impact']}): {finding['help']}: {places}"
+    runs = [(None, {"rules": {"color-contrast": {"enabled": False}}}),
+            ({"exclude": [[".alike"]]}, {"runOnly": ["color-contrast"]})]
+    for context, options in runs:
+        for finding in Axe().run(page, context, {**same, **options}).response["violations"]:
+            if finding["impact"] in ("serious", "critical"):
+                places = ", ".join(" ".join(map(str, node["target"])) for node in finding["nodes"][:3])
+                yield f"{finding['id']} ({finding['impact']}): {finding['help']}: {places}"
 
 
 def explorers(page):

@@ -34,8 +34,8 @@ def test_the_site_is_built():
 
 
 def test_accessibility(visited):
-    page, _, width, theme = visited
-    assert [*checks.theme(page, theme), *checks.accessibility(page, width)] == []
+    page, _, _, theme = visited
+    assert [*checks.theme(page, theme), *checks.accessibility(page)] == []
 
 
 def test_nothing_scrolls_sideways(visited):

@@ -1,0 +1,172 @@
+"""The lines and the picture that the site computes from recorded results."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tools import answers, site
+
+
+def comparison(baseline, ratios, first_call_s=10.0):
+    """A recorded comparison: name -> (value, low, high)."""
+    return {"kind": "comparison", "baseline": baseline,
+            "entries": {name: {"median_s": 0.001, "first_call_s": first_call_s} for name in (baseline, *ratios)},
+            "ratios": {name: dict(zip(("value", "low", "high"), r)) for name, r in ratios.items()}}
+
+
+def rows(*items):
+    return {"kind": "rows", "rows": list(items)}
+
+
+def case(name, low, word):
+    return {"case": name, "value": low + 0.1, "low": low, "high": low + 0.2, "word": word}
+
+
+def machine(torch="2.13.0+cpu", name="reference", **results):
+    chapters = {}
+    for key, entry in results.items():
+        number, _, rest = key[1:].partition("_")
+        chapters.setdefault(number, {"results": {}})["results"][f"{number}.{rest}"] = entry
+    return {"machine": name, "provenance": {"torch": torch, "cores": 2, "cpu": "A & B"}, "chapters": chapters}
+
+
+FULL = {
+    "r00_steady": comparison("eager", {"compiled": (5, 4.5, 5.5)}),
+    "r00_tiny": comparison("eager", {"compiled": (0.3, 0.2, 0.4)}),
+    "r20_cold_depth": rows({"layers": 4, "whole_s": 4.0, "regional_s": 3.0, "ratio": 4 / 3},
+                           {"layers": 48, "whole_s": 30.0, "regional_s": 3.0, "ratio": 10.0}),
+    "r30_cases": rows(case("relu small", 0.8, "slower"), case("gelu large", 5.0, "faster"),
+                      case("norm large", 1.2, "faster")),
+    "r50_window_4096": comparison("SDPA, additive mask",
+                                  {"SDPA, bool mask": (2, 2, 2), "flex, compiled": (16, 14, 18)}),
+}
+
+
+def test_a_line_for_each_chapter():
+    lines = answers.answers([machine(**FULL)])
+    assert list(lines) == ["00", "20", "30", "50"]
+    assert "No: the first compiled call took 10.0 s, later ones 1.00 ms" in lines["00"]
+    assert "with 48 layers it takes 3.00 s with one block compiled, 30.0 s as a whole" in lines["20"]
+    assert "Mostly: 2 of 3 cases run faster compiled and 1 slower; the best is gelu large" in lines["30"]
+    assert "runs 8.00× [7.00, 9.00] as fast as with the faster dense mask" in lines["50"]
+    assert all("(2 cores, A &amp; B, torch 2.13.0)" in line for line in lines.values())
+
+
+def test_the_dense_mask_to_beat_is_the_faster_one():
+    slow_bool = comparison("SDPA, additive mask", {"SDPA, bool mask": (0.5, 0.5, 0.5), "flex, compiled": (6, 5, 7)})
+    assert answers.window(machine(r50_window_4096=slow_bool)) == (6, 5, 7)
+
+
+@pytest.mark.parametrize("r, word", [((2, 1.04, 3), "Yes"), ((0.9, 0.8, 0.96), "No"),
+                                     ((2, 1.02, 3), "No clear difference")])
+def test_the_word_needs_interval_and_margin(r, word):
+    assert answers.Ratio(*r).answer == word
+
+
+def test_the_margin_is_that_of_the_timer():
+    assert answers.MARGIN == pytest.importorskip("utils.timing").MARGIN
+
+
+def test_what_is_not_recorded_is_not_answered():
+    assert answers.answers([]) == answers.answers([machine()]) == {}
+    assert answers.answers([machine(name="laptop", **FULL)]) == {}
+    assert answers.headline([machine()]) is None
+    assert "Nothing is recorded yet" in answers.headline_markdown([])
+
+
+def test_the_newest_torch_that_has_an_answer_gives_it():
+    old = machine("2.5.1", **FULL)
+    new = machine("2.13.0", r00_steady=FULL["r00_steady"])
+    lines = answers.answers([old, new])
+    assert "torch 2.13.0" in lines["00"] and "torch 2.5.1" in lines["50"]
+
+
+def test_headline(monkeypatch, tmp_path):
+    monkeypatch.setattr(answers, "PICTURE", tmp_path / "headline.png")
+    files = [machine("2.5.1", **FULL), machine("2.13.0", **FULL)]
+    text = answers.headline_markdown(files)
+    assert text.startswith("![Bars of measured ratios") and text.endswith("(_build/headline.png)")
+    assert "dense mask / FlexAttention, 2.13.0: 8.00" in text and "whole / one block compiled, 2.5.1: 10.00" in text
+    first = answers.PICTURE.stat().st_mtime_ns
+    assert answers.PICTURE.stat().st_size < 60_000
+    answers.headline_markdown(files)
+    assert answers.PICTURE.stat().st_mtime_ns == first  # nothing changed: nothing to build again
+
+
+@pytest.fixture
+def app(monkeypatch, tmp_path):
+    monkeypatch.setattr(answers, "PICTURE", tmp_path / "headline.png")
+    return SimpleNamespace(env=SimpleNamespace(found_docs={"index", "chapters/50_flex", "chapters/setup"}))
+
+
+def outdated(app, monkeypatch, *files):
+    monkeypatch.setattr(answers, "load", lambda: list(files))
+    return set(answers.find_outdated(app, app.env, set(), set(), set()))
+
+
+def test_pages_are_read_again_when_their_answer_changes(app, monkeypatch):
+    assert outdated(app, monkeypatch) == {"index"}
+    assert outdated(app, monkeypatch) == set()
+    assert outdated(app, monkeypatch, machine(**FULL)) == {"index", "chapters/50_flex"}
+    assert outdated(app, monkeypatch, machine(**FULL)) == set()
+
+
+def test_the_line_goes_under_the_title_and_nowhere_else(app, monkeypatch):
+    outdated(app, monkeypatch, machine(**FULL))
+    notebook = {"cells": [{"source": ["# FlexAttention\n", "\n", "A question?"]}, {"source": "code"}]}
+    source = [json.dumps(notebook)]
+    answers.put_in(app, "chapters/50_flex", source)
+    title, code = json.loads(source[0])["cells"]
+    assert title["source"].startswith('# FlexAttention\n\n<p class="answer">') and title["source"].endswith("A question?")
+    assert code == {"source": "code"}
+    for name, text in {"chapters/setup": "# Set up", "index": f"a {answers.MARK} b"}.items():
+        source = [text]
+        answers.put_in(app, name, source)
+        assert (source[0] == text) == (name != "index") and answers.MARK not in source[0]
+
+
+def test_the_landing_page_has_a_place_for_the_picture(repo):
+    assert answers.MARK in (repo / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chapter, names", {
+    "00": ["00.steady", "00.tiny", "compiled"],
+    "20": ["20.cold_depth", "layers", "whole_s", "regional_s", "ratio"],
+    "30": ["30.cases", "case", "value", "low", "high", "word"],
+    "50": ["50.window_4096", "SDPA, additive mask", "SDPA, bool mask", "flex, compiled"],
+}.items())
+def test_the_notebooks_record_what_the_answers_ask_for(repo, chapter, names):
+    """A renamed result would silently cost the chapter its answer."""
+    [path] = (repo / "chapters").glob(f"{chapter}_*.ipynb")
+    text = path.read_text(encoding="utf-8")
+    assert [name for name in names if f'\\"{name}\\"' not in text] == []
+
+
+# --- tools.site: what needs no build ---------------------------------------------------------
+
+
+def test_buttons_only_with_an_address(monkeypatch, tmp_path, repo):
+    monkeypatch.setattr(site, "REPO", tmp_path)
+    shutil.copy(repo / "_config.yml", tmp_path)
+    made = site.with_buttons(tmp_path / "_config.yml", "https://example.org/book").read_text(encoding="utf-8")
+    assert "url: https://example.org/book" in made and "use_repository_button: true" in made
+    assert "use_repository_button" not in (repo / "_config.yml").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit, match="begins with https"):
+        site.with_buttons(tmp_path / "_config.yml", "javascript:alert(1)")
+
+
+def test_serving_is_for_this_machine_only_and_finds_a_free_port(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(site.http.server.ThreadingHTTPServer, "serve_forever", lambda self: None)
+    monkeypatch.setattr(site, "HTML", tmp_path)
+    with pytest.raises(SystemExit, match="make book"):
+        site.serve(0)
+    Path(tmp_path / "index.html").touch()
+    with site.server(0, tmp_path) as taken:
+        address, port = taken.server_address
+        assert address == "127.0.0.1"
+        site.serve(port)
+    said = capsys.readouterr().out
+    assert f"Port {port} is taken" in said and "http://127.0.0.1:" in said
