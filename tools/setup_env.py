@@ -106,7 +106,8 @@ def main():
     if tuple(map(int, options.torch.split("."))) < (2, 5, 0):
         fail("TORCH=%s is older than the release this book is about: take 2.5.1 or newer." % options.torch)
     check_python(options.torch)
-    index = ["--index-url", options.index] if options.index else []
+    # Beside the usual index: it has what torch needs, and pip prefers 2.13.0+cpu to 2.13.0.
+    index = ["--extra-index-url", options.index] if options.index else []
     make("torch-" + options.torch, "torch " + options.torch,
          ("torch %s (may be large)" % options.torch,
           lambda folder: ["torch==" + options.torch, "-c", pins(options.torch, folder)] + index),
