@@ -62,7 +62,7 @@ def test_theme(look):
     ('<p style="color: #ccc; background: #fff">pale</p>', "color-contrast"),
     ('<pre class="highlight">' + '<span class="k">def</span> ' * 3
      + '<span class="c" style="color: #ccc">pale</span></pre>', "color-contrast"),
-    ('<div style="width: 100px; overflow: auto"><div style="width: 300px">wide</div></div>',
+    ('<div style="width: 100px; overflow: auto; white-space: nowrap">' + "a long line " * 20 + "</div>",
      "scrollable-region-focusable"),
 ])
 def test_accessibility(look, body, said):
