@@ -24,7 +24,12 @@ def build():
     config = REPO / "_config.yml"
     if os.environ.get("REPO_URL"):
         config = with_buttons(config, os.environ["REPO_URL"])
-    done = subprocess.run([*JUPYTER_BOOK, "build", ".", "--config", str(config), "-W", "-n", "--keep-going", "-q"],
+    # Sphinx copies styles and scripts only with a page that changed.
+    index = HTML / "index.html"
+    stale = index.exists() and any(p.stat().st_mtime > index.stat().st_mtime for p in (REPO / "_assets").iterdir())
+    everything = ["--all"] if stale else []
+    done = subprocess.run([*JUPYTER_BOOK, "build", ".", "--config", str(config), "-W", "-n", "--keep-going", "-q",
+                           *everything],
                           cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         print(done.stdout)
