@@ -151,11 +151,12 @@ def test_the_notebooks_record_what_the_answers_ask_for(repo, chapter, names):
 def test_buttons_only_with_an_address(monkeypatch, tmp_path, repo):
     monkeypatch.setattr(site, "REPO", tmp_path)
     shutil.copy(repo / "_config.yml", tmp_path)
-    made = site.with_buttons(tmp_path / "_config.yml", "https://example.org/book").read_text(encoding="utf-8")
-    assert "url: https://example.org/book" in made and "use_repository_button: true" in made
+    made = site.with_buttons(tmp_path / "_config.yml", "https://github.com/a/book").read_text(encoding="utf-8")
+    assert "url: https://github.com/a/book" in made and "use_repository_button: true" in made
     assert "use_repository_button" not in (repo / "_config.yml").read_text(encoding="utf-8")
-    with pytest.raises(SystemExit, match="begins with https"):
-        site.with_buttons(tmp_path / "_config.yml", "javascript:alert(1)")
+    for wrong in ("javascript:alert(1)", "https://example.org/a/book", "github.com/a/book"):
+        with pytest.raises(SystemExit, match="GitHub, GitLab or Bitbucket"):
+            site.with_buttons(tmp_path / "_config.yml", wrong)
 
 
 def test_serving_is_for_this_machine_only_and_finds_a_free_port(monkeypatch, capsys, tmp_path):

@@ -8,6 +8,7 @@ import argparse
 import functools
 import http.server
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,8 +43,8 @@ def build():
 
 def with_buttons(config: Path, url: str) -> Path:
     """The configuration with the repository's address, in _build/."""
-    if not url.startswith("https://"):
-        sys.exit(f"REPO_URL={url} is no address: it begins with https://.")
+    if not re.match(r"https://(github|gitlab|bitbucket)\.\w+/", url):
+        sys.exit(f"REPO_URL={url} is no address of a repository on GitHub, GitLab or Bitbucket.")
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     settings["repository"] = {"url": url, "branch": "main"}
     settings["html"] |= {"use_repository_button": True, "use_issues_button": True}

@@ -60,8 +60,8 @@ def test_theme(look):
     (f'<img src="{PICTURE.format(1)}">', "image-alt"),
     ('<input type="range">', "label"),
     ('<p style="color: #ccc; background: #fff">pale</p>', "color-contrast"),
-    ('<pre class="highlight">' + '<span class="k">def</span> ' * 3
-     + '<span class="c" style="color: #ccc">pale</span></pre>', "color-contrast"),
+    ('<div class="highlight"><pre>' + '<span class="k">def</span> ' * 3
+     + '<span class="c" style="color: #ccc">pale</span></pre></div>', "color-contrast"),
     ('<div style="width: 100px; overflow: auto; white-space: nowrap">' + "a long line " * 20 + "</div>",
      "scrollable-region-focusable"),
 ])
