@@ -12,7 +12,7 @@ from utils import environment
 from utils.environment import Gate, gate, sizes
 
 TORCHLESS = ["utils.environment", "utils.report", "utils.recorded", "utils.claims", "utils.plots", "utils.explore",
-             "utils.fresh"]
+             "utils.fresh", "utils.ratio"]
 
 
 @pytest.mark.parametrize("module", TORCHLESS)

@@ -179,7 +179,7 @@ def test_a_full_disk_leaves_the_old_file(fresh, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(recorded.json, "dump", full)
+    monkeypatch.setattr(recorded.os, "replace", full)
     recorded.record("20.b", [])
     assert (fresh / "results" / "20.json").read_bytes() == before
     assert len(list((fresh / "results").iterdir())) == 1

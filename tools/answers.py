@@ -11,30 +11,20 @@ import json
 import re
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
 
 from utils import plots
+from utils.ratio import Ratio
 from utils.recorded import load, release
 from utils.report import ratio, seconds
 
 PICTURE = Path(__file__).resolve().parent.parent / "_build" / "headline.png"
 MARK = "<!-- headline -->"
 MACHINE = "reference"
-MARGIN = 0.03  # that of utils.timing, which needs torch
 
 
-class Ratio(NamedTuple):
-    """How many times faster, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def answer(self) -> str:
-        if self.low > 1 + MARGIN:
-            return "Yes"
-        return "No" if self.high < 1 - MARGIN else "No clear difference"
+def yes_or_no(found: Ratio) -> str:
+    """Does it pay? The verdict's word as an answer."""
+    return {"faster": "Yes", "slower": "No"}.get(found.word, "No clear difference")
 
 
 # --- facts of one recorded file: None when they are not in it ----------------------------
@@ -48,7 +38,7 @@ def result(data, name):
 def speedup(data, name, entry):
     """Of an entry of a recorded comparison, against its baseline."""
     r = (result(data, name) or {"ratios": {}})["ratios"].get(entry)
-    return r and Ratio(r["value"], r["low"], r["high"])
+    return r and Ratio(**r)
 
 
 def deepest(data):
@@ -102,7 +92,7 @@ def answer_00(data):
 def answer_20(data):
     row = deepest(data)
     return row and ("Does it pay on a laptop?",
-                    f"{cold_start(data).answer}, at the first call: with {row['layers']} layers it takes "
+                    f"{yes_or_no(cold_start(data))}, at the first call: with {row['layers']} layers it takes "
                     f"{seconds(row['regional_s'])} with one block compiled, {seconds(row['whole_s'])} as a whole model.")
 
 
@@ -119,7 +109,7 @@ def answer_30(data):
 def answer_50(data):
     found = window(data)
     return found and ("Does it pay on a laptop?",
-                      f"{found.answer}, when compiled and the mask is sparse: a sliding window over 4096 tokens runs "
+                      f"{yes_or_no(found)}, when compiled and the mask is sparse: a sliding window over 4096 tokens runs "
                       f"{ratio(found)} as fast as with the faster dense mask.")
 
 
@@ -150,7 +140,7 @@ HEADLINES = {
 
 def headline(files):
     """(figure, alt text) of what the reference machine measured, or None."""
-    bars = {f"{what}, {release(data)}": found
+    bars = {f"{what}, {release(data)}": (found.value, found.low, found.high)
             for what, ask in HEADLINES.items() for data in files
             if data["machine"] == MACHINE and (found := ask(data))}
     if not bars:
@@ -159,7 +149,7 @@ def headline(files):
     figure = plots.bars(bars, title="How many times as fast?", unit="ratio of times", line=1, log=True,
                         colours=["feature" if name.endswith(newest) else "baseline" for name in bars])
     alt = "Bars of measured ratios of times: " + "; ".join(
-        f"{name.replace(chr(10), ' ')}: {found.value:.2f}" for name, found in bars.items()) + "."
+        f"{name.replace(chr(10), ' ')}: {value:.2f}" for name, (value, _, _) in bars.items()) + "."
     return figure, alt
 
 

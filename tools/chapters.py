@@ -61,19 +61,6 @@ def read(path: Path):
         raise Broken(f"{path.name} is not a notebook that can be read: {why}.") from None
 
 
-def store(path, text):
-    """Replace a file by `text` in one step."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
 class Failed(RuntimeError):
     """A chapter did not run to its end; the message begins with chapter and cell."""
 

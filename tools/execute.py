@@ -7,6 +7,7 @@ recorded results carry one run id. Refused when other processes used the cores.
 """
 
 from tools import chapters, notebook_form, record
+from utils.recorded import replace_file
 
 
 def keep(path, notebook):
@@ -14,7 +15,7 @@ def keep(path, notebook):
     ValueError when an output cannot be shown: an absolute path, a warning."""
     if faults := list(notebook_form.output_faults(notebook)):
         raise ValueError("\n".join(f"{path.stem}, {fault}" for fault in faults))
-    chapters.store(path, notebook_form.canonical(notebook))
+    replace_file(path, notebook_form.canonical(notebook))
 
 
 def main():

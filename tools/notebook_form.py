@@ -14,6 +14,7 @@ from symtable import symtable
 import nbformat
 
 from tools import chapters, prose
+from utils.recorded import replace_file
 
 TAGS = {"nbval-check-output", "solution", "hide-cell", "hide-input", "hide-output", "remove-cell", "answer"}
 CHECKED = "nbval-check-output"
@@ -301,7 +302,7 @@ def main():
     for path in options.files or chapters.find():
         try:
             if options.fix and (text := canonical(chapters.read(path))).encode() != path.read_bytes():
-                chapters.store(path, text)
+                replace_file(path, text)
             told = [f"{path.name}, {fault}" for fault in faults(path)]
         except chapters.Broken as error:
             told = [str(error)]

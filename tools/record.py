@@ -32,7 +32,7 @@ class Run:
     allow_busy: bool = False
     keep: object = None  # keep(path, notebook) stores the outputs; ValueError refuses them
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    commit: str | None = field(default_factory=lambda: recorded._commit())
+    commit: str | None = field(default_factory=lambda: recorded.commit())
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9-]{1,40}", self.machine):

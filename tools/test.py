@@ -9,24 +9,19 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-REPO = Path(__file__).resolve().parent.parent
+from tools import chapters
+from tools.chapters import REPO
+
 LIMIT_S = {"2.5": 120, "": 60}                 # BOOK_EFFORT=test, two quiet cores
 LONG_LIMIT_S = {"2.5": 180, "": 90}
 LONG = ("20", "30", "45", "50", "80")
 CELL_TIMEOUT_S = 300
 
 
-def chapters(wanted):
-    """The notebooks that a CHAPTER word names, in order; exits on an unknown one."""
-    found = sorted((REPO / "chapters").glob("[0-9]*.ipynb"))
-    if wanted == "none":
-        return []
-    chosen = [p for p in found if not wanted or wanted in (p.stem, p.stem.split("_")[0])]
-    if not chosen:
-        sys.exit(f"There is no chapter {wanted!r}; there are {', '.join(p.stem for p in found)}, or none.")
-    return chosen
+def chosen(wanted):
+    """The notebooks that a CHAPTER word names: all without one, none for "none"."""
+    return [] if wanted == "none" else chapters.find([wanted] if wanted else [])
 
 
 def limit_s(path, release):
@@ -51,7 +46,7 @@ def main():
     from utils.fresh import own_cache
 
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = chapters(wanted)
+    paths = chosen(wanted)
     release = version("torch")
     own_cache()  # the toolchain folder is made here, not on the first chapter's clock
     failed = []
@@ -60,7 +55,7 @@ def main():
                            env={**os.environ, "BOOK_EFFORT": "test"}):
             failed.append("tests/")
     times = []
-    for path in chosen:
+    for path in paths:
         status, took = run_chapter(path)
         limit = limit_s(path, release)
         times.append(f"{path.stem:28} {took:4.0f} s, limit {limit} s")

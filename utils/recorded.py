@@ -31,6 +31,8 @@ from pathlib import Path
 
 from utils.environment import cache_home, cpu_name, effort
 from utils.load import OtherLoad
+from utils.ratio import Ratio
+from utils.report import ratio, rows
 from utils.untrusted import LARGEST, UNPRINTABLE, Malformed, brief, read_json, schema_faults
 
 REPO = Path(__file__).resolve().parent.parent
@@ -120,12 +122,15 @@ def own_folder() -> Path:
 
 
 def _replace(path: Path, content: dict) -> None:
+    replace_file(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def replace_file(path: Path, text: str) -> None:
     """Write a whole new file beside the old one, then swap: a reader sees one or the other."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
@@ -168,7 +173,7 @@ def _run() -> dict:
     return {
         "id": _run_id(),
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": _commit(),
+        "commit": commit(),
         "effort": effort(),
         "threads": torch.get_num_threads() if torch else None,
         "other_load": _load.share(),
@@ -208,7 +213,8 @@ def _device() -> tuple[str, str | None]:
 
 
 @functools.cache
-def _commit() -> str | None:
+def commit() -> str | None:
+    """The book's commit, with +changes where tracked files differ from it; None outside git."""
     """The book's commit as this process found it."""
     commit = _output("git", "-C", str(REPO), "rev-parse", "--short=12", "HEAD")
     if not re.fullmatch("[0-9a-f]{7,40}", commit):
@@ -391,7 +397,7 @@ def diff(a: dict, b: dict) -> list[dict]:
         one, two = a["chapters"][chapter], b["chapters"][chapter]
         for name in sorted(set(one["results"]) & set(two["results"])):
             left, right = (part["results"][name].get("ratios", {}) for part in (one, two))
-            rows += [{"what": f"{name} {case}"[:44], "A": _interval(left[case]), "B": _interval(right[case])}
+            rows += [{"what": f"{name} {case}"[:44], "A": ratio(Ratio(**left[case])), "B": ratio(Ratio(**right[case]))}
                      for case in left if case in right]
         rows += [{"what": claim, "A": one["verdicts"][claim]["word"][:19],
                   "B": two["verdicts"][claim]["word"][:19]}
@@ -410,13 +416,7 @@ def board(files: list[dict]) -> list[dict]:
     return [dict(zip(("claim", "machine", "torch"), key), verdict=words[key]) for key in order]
 
 
-def _interval(r: dict) -> str:
-    return f"{r['value']:.2f}× [{r['low']:.2f}, {r['high']:.2f}]"
-
-
 def main(arguments=None) -> int:
-    from utils.report import rows
-
     parser = argparse.ArgumentParser(prog="python -m utils.recorded", description="Results of named machines.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("check", help="is a file in order?").add_argument("files", nargs="+")

@@ -17,6 +17,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+from utils.ratio import Ratio
+
 WIDTH = 78  # columns that fit a code cell and, scrolled, a phone
 
 
@@ -57,7 +59,7 @@ def share(value: float, low: float | None = None, high: float | None = None) -> 
 
 
 def ratio(value) -> str:
-    """A `timing.Ratio` (with its interval) or a plain number as text.
+    """A `ratio.Ratio` (with its interval) or a plain number as text.
 
     >>> ratio(1.5)
     '1.50×'
@@ -132,15 +134,11 @@ def recorded_rows(name: str) -> None:
         where = {"machine": machine, "torch": torch}
         if entry["kind"] == "comparison":
             for case, r in entry["ratios"].items():
-                items.append({**where, "": case, f"against {entry['baseline']}": _interval(r)})
+                items.append({**where, "": case, f"against {entry['baseline']}": ratio(Ratio(**r))})
         else:
             items += [{**where, **{k: _plain(k, v) for k, v in row.items()}}
                       for row in entry["rows"]]
     rows(items, "Recorded")
-
-
-def _interval(r: dict) -> str:
-    return f"{r['value']:.2f}× [{r['low']:.2f}, {r['high']:.2f}]"
 
 
 def _plain(key: str, value) -> str:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import torch
 
 from utils.environment import effort
+from utils.ratio import Ratio
 
-MARGIN = 0.03        # two builds of the same memory-bound operation differ by 1-2 %
 MIN_ROUNDS = 7       # fewer than 6 rounds cannot give a 95 % interval
 BLOCK_S = 0.010      # a block takes 5-20 ms
 BUDGET_S = {"test": 0.1, "read": 0.5, "publish": 2.0}
@@ -31,31 +31,6 @@ BUDGET_S = {"test": 0.1, "read": 0.5, "publish": 2.0}
 
 class RecompiledWhileTiming(RuntimeError):
     """Dynamo compiled, or gave up compiling, while blocks ran: they timed the compiler."""
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """How many times faster than the baseline, with a 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-    rounds: int
-
-    @property
-    def word(self) -> str:
-        """The verdict, from the interval and a margin of 3 %."""
-        if self.low > 1 + MARGIN:
-            return "faster"
-        if self.high < 1 - MARGIN:
-            return "slower"
-        if self.low >= 1 - MARGIN and self.high <= 1 + MARGIN:
-            return "about the same"
-        return "cannot tell"
-
-    def inverse(self) -> Ratio:
-        """The same comparison told from the other side."""
-        return Ratio(1 / self.value, 1 / self.high, 1 / self.low, self.rounds)
 
 
 @dataclass(frozen=True)
