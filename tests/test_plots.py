@@ -41,3 +41,22 @@ def test_colours_can_be_read_on_white(colour):
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear))
     assert 1.05 / (luminance + 0.05) >= 4.5  # WCAG 2.1, contrast ratio
+
+
+def test_a_number_has_one_colour_in_all_masks():
+    figure = plots.masks({"partly": numpy.full((2, 2), 0.5), "all": numpy.ones((2, 2))}, title="Which?")
+    shown = {ax.get_title(): ax.images[0] for ax in figure.axes if ax.images}
+    assert {image.get_clim() for image in shown.values()} == {(0, 1)}
+
+
+def test_a_ratio_below_one_is_a_bar_to_the_left():
+    figure = plots.bars({"gain": (4, 3, 5), "loss": (0.5, 0.4, 0.6)}, title="Faster?", unit="ratio", log=True)
+    gain, loss = figure.axes[0].patches
+    assert (gain.get_x(), gain.get_width(), loss.get_x(), loss.get_width()) == (1, 3, 1, -0.5)
+
+
+def test_the_legend_covers_no_line(figures):
+    figure = figures["curves"]
+    figure.canvas.draw()
+    legend, ax = figure.legends[0], figure.axes[0]
+    assert not legend.get_window_extent().overlaps(ax.get_window_extent())

@@ -25,12 +25,12 @@ STYLE = {
     # Opaque: a transparent figure's black text is lost on a dark page.
     "figure.facecolor": "white", "savefig.facecolor": "white", "legend.frameon": False,
 }
-WIDTH = 6.4  # inches; 640 pixels
+WIDTH, DPI = 5.2, 120  # inches, 624 pixels: on a phone the text is still read
 
 
 def _figure(rows=1, columns=1, height=3.2):
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, height), dpi=100, layout="constrained")
+        figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 
@@ -40,6 +40,7 @@ def bars(values: Mapping[str, tuple], *, title: str, unit: str, line: float | No
 
     values: name -> (value, low, high) or a plain number.
     unit: text of the axis, with the unit. line: a vertical line, such as 1 for ratios.
+    log: a logarithmic axis, for ratios: bars start at 1, a loss goes to the left.
     colours: "baseline" or "feature" for the bars in turn, repeated; with one word only
         the first bar has it and the others are the other's.
     """
@@ -54,8 +55,9 @@ def bars(values: Mapping[str, tuple], *, title: str, unit: str, line: float | No
             other = "feature" if colours[0] == "baseline" else "baseline"
             colours = (*colours, *[other] * (len(values) - 1))
         colours = [colour[word] for word, _ in zip(itertools.cycle(colours), values)]
-        ax.barh(range(len(values)), middles, xerr=spread, color=colours, height=0.65,
-                error_kw={"capsize": 3, "lw": 1.2})
+        start = 1 if log else 0
+        ax.barh(range(len(values)), [v - start for v in middles], left=start, xerr=spread,
+                color=colours, height=0.65, error_kw={"capsize": 3, "lw": 1.2})
         ax.set_yticks(range(len(values)), list(values))
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)
@@ -75,7 +77,7 @@ def curves(series: Mapping[str, list[tuple]], *, title: str, xlabel: str, ylabel
     log: both axes logarithmic. Points that are not finite are left out.
     """
     with matplotlib.rc_context(STYLE):
-        figure, axes = _figure()
+        figure, axes = _figure(height=3.0 + 0.22 * -(-len(series) // 2))
         ax = axes[0, 0]
         for number, (name, points) in enumerate(series.items()):
             points = sorted(p for p in points if all(map(math.isfinite, p)))
@@ -93,12 +95,14 @@ def curves(series: Mapping[str, list[tuple]], *, title: str, xlabel: str, ylabel
         else:
             ax.set_ylim(bottom=0)
         ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        ax.legend()
+        # Below the axes: inside, it would cover a line sooner or later.
+        figure.legend(loc="outside lower center", ncols=2 if len(series) > 1 else 1)
         return figure
 
 
 def masks(arrays: Mapping[str, object], *, title: str, columns: int = 4) -> Figure:
-    """Small images of 2-D arrays (queries down, keys across): dark is computed."""
+    """Small images of 2-D arrays of 0 to 1 (queries down, keys across): dark is computed.
+    One scale for all, so that the same number has the same colour everywhere."""
     with matplotlib.rc_context(STYLE):
         columns = min(columns, len(arrays))
         rows = -(-len(arrays) // columns)
@@ -106,7 +110,7 @@ def masks(arrays: Mapping[str, object], *, title: str, columns: int = 4) -> Figu
         for ax in axes.flat:
             ax.set_axis_off()
         for ax, (name, array) in zip(axes.flat, arrays.items()):
-            ax.imshow(array, cmap="Blues", vmin=0, interpolation="nearest", aspect="equal")
+            ax.imshow(array, cmap="Blues", vmin=0, vmax=1, interpolation="nearest", aspect="equal")
             ax.set_title(name, fontsize=9)
         figure.suptitle(title, fontsize=11)
         return figure
@@ -117,7 +121,7 @@ def png(figure: Figure) -> bytes:
     from PIL import Image
 
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=100)
+    figure.savefig(buffer, format="png", dpi=DPI)
     image = Image.open(buffer).convert("RGB").quantize(64, dither=Image.Dither.NONE)
     small = io.BytesIO()
     image.save(small, format="png", optimize=True)
