@@ -127,10 +127,17 @@ def test_disagreeing_entry_is_named():
 
 def test_close_allows_four_times_eagers_own_error():
     truth = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    check, eager = close(truth, times=4), torch.tensor([1.001, 2.0])
-    check(torch.tensor([1.0039, 2.0]), eager)
-    with pytest.raises(AssertionError, match="allowed 0.004"):
-        check(torch.tensor([1.0041, 2.0]), eager)
+    check, eager = close(truth, times=4), torch.tensor([1.0001, 2.0])
+    check(torch.tensor([1.00039, 2.0]), eager)
+    with pytest.raises(AssertionError, match="allowed 0.0004"):
+        check(torch.tensor([1.00041, 2.0]), eager)
+
+
+@pytest.mark.parametrize("dtype, off", [(torch.float32, 0.01), (torch.bfloat16, 0.25), (torch.float64, 1e-6)])
+def test_close_refuses_a_truth_that_is_another_computation(dtype, off):
+    result = torch.ones(3, dtype=dtype)
+    with pytest.raises(AssertionError, match="is the truth the same computation"):
+        close(torch.full((3,), 1 + off, dtype=torch.float64))(result, result)
 
 
 def test_close_floor_is_a_rounding_step_not_zero():

@@ -162,7 +162,8 @@ def close(truth=None, *, times=4.0):
     truth: the same computation in float64, of the same structure (a tensor, or nested
         tuples, lists, dicts of tensors). An entry's largest error against it may be
         `times` the baseline's own, and never has to be below `times` rounding steps of
-        the dtype at the size of the truth.
+        the dtype at the size of the truth. A baseline further off than the root of a
+        step refutes the truth, or is wrong itself.
     Without truth: torch.testing.assert_close against the baseline.
     """
     def check(result, baseline):
@@ -170,12 +171,16 @@ def close(truth=None, *, times=4.0):
             torch.testing.assert_close(result, baseline)
             return
         for r, b, t in zip(_flat(result), _flat(baseline), _flat(truth), strict=True):
+            eps = torch.finfo(r.dtype).eps if r.is_floating_point() else 0.0
             if r.shape != t.shape:
                 raise AssertionError(f"shape {tuple(r.shape)} instead of {tuple(t.shape)}")
             if not bool((r.isfinite().cpu() == t.isfinite().cpu()).all()):
                 raise AssertionError("infinite or NaN where the truth is finite, or the reverse")
-            step = torch.finfo(r.dtype).eps * _largest(t) if r.is_floating_point() else 0.0
-            allowed, error = times * max(_error(b, t), step), _error(r, t)
+            own, error = _error(b, t), _error(r, t)
+            if own > math.sqrt(eps) * _largest(t):
+                raise AssertionError(f"the baseline itself is {own:.2g} off the truth, more than "
+                                     "rounding does: is the truth the same computation?")
+            allowed = times * max(own, eps * _largest(t))
             if error > allowed:
                 raise AssertionError(
                     f"error {error:.2g} against float64, allowed {allowed:.2g} "
