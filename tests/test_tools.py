@@ -13,8 +13,9 @@ import pytest
 from tools import chapters, execute, mutants, notebook_form, record
 from utils import recorded
 
-DRIVE = ("import pathlib, sys; from tools import chapters, execute;"
-         "chapters.REPO = pathlib.Path(sys.argv.pop(1)); execute.main()")
+DRIVE = ("import importlib.metadata, pathlib, sys; from tools import chapters, execute;"
+         "chapters.REPO = pathlib.Path(sys.argv.pop(1));"
+         "execute.DEFAULT = importlib.metadata.version('torch').split('+')[0]; execute.main()")
 RECORDING = "from utils.recorded import record\n\nrecord('10.things', [{'count': 3}])"
 CHILD = "import subprocess, sys\n\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
 
@@ -217,6 +218,14 @@ def test_unknown_chapter_and_bad_name(tmp_path, run):
     assert done.returncode == 2 and done.stderr == "There is no chapter '30'; there are 10_things.\n"
     done = run("10_things", "--name", "My Laptop")
     assert done.returncode == 2 and done.stderr.startswith("'My Laptop' is no name for a machine")
+
+
+def test_the_outputs_are_of_one_torch(monkeypatch, capsys):
+    monkeypatch.setattr(execute, "version", lambda name: "2.6.0+cpu")
+    monkeypatch.setattr(sys, "argv", ["execute"])
+    with pytest.raises(SystemExit):
+        execute.main()
+    assert f"outputs of torch {execute.DEFAULT}, this is 2.6.0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"cells": 3}', b"\xff\xfe", b'{"nbformat": 4}'])
