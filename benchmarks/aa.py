@@ -4,16 +4,20 @@
 
 Three workloads, each timed against an identical one by the book's interleaved
 `utils.timing.compare` and by torch's `Timer.blocked_autorange`, one after the other,
-at equal wall time. Whatever is not 1 is the method's error. A second, seeded process
-that is busy and idle in turns of 50-600 ms plays the neighbour. Then: the same
-operation built twice (own weights and inputs), and a known truth, 11 calls against 10.
+at equal wall time. Whatever is not 1 is the method's error. Then with a neighbour: seeded
+processes that are busy and idle together in turns of 50-600 ms, as many as leave no core
+free (beside one-thread work, a single one would run on the other core and disturb
+nobody). Then: the same operation built twice (own weights and inputs), and a known truth,
+11 calls against 10.
 
 --write stores the summary in benchmarks/aa.json, which chapter 00 draws.
 """
 
 import argparse
+import contextlib
 import json
 import math
+import os
 import random
 import statistics
 import subprocess
@@ -29,7 +33,8 @@ from utils.report import rows, share
 from utils.timing import compare, measure
 
 ENTRY_S = 0.05   # seconds an entry: 20 runs of everything take a minute
-TRUTH_S = 0.2    # seconds an entry for the known truth, a difference of a tenth
+BUSY_S = 0.08    # seconds an entry beside the neighbour, whose turns are as long
+TRUTH_S = 0.15   # seconds an entry for the known truth, a difference of a tenth
 WIDE_S = 0.5     # seconds an entry where the width of the interval is judged
 NEIGHBOUR = """
 import random, sys, time
@@ -61,6 +66,20 @@ def matmul():
 WORKLOADS = {"pointwise": (pointwise, 1), "GEMM + softmax": (gemm_softmax, 1), "matmul": (matmul, 2)}
 
 
+@contextlib.contextmanager
+def neighbours(seed, beside):
+    """Processes that are busy and idle at the same times (one seed), as many as leave no
+    core free beside so many threads."""
+    processes = [subprocess.Popen([sys.executable, "-c", NEIGHBOUR, str(seed)])
+                 for _ in range(max(1, (os.cpu_count() or 1) - beside + 1))]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def interleaved(f, g, seconds=ENTRY_S):
     """The book's way: a Ratio."""
     return compare({"f": f, "g": g}, check=lambda result, baseline: None, budget_s=seconds).speedup("g")
@@ -80,13 +99,13 @@ def errors(ratios):
     return {"median": statistics.median(logs), "p90": logs[math.ceil(0.9 * len(logs)) - 1]}
 
 
-def aa(build, runs):
-    """The same function against itself, both methods, taking turns at going first."""
+def aa(build, runs, seconds):
+    """The same function against itself, both methods, the same wall time for each."""
     f, ours, theirs = build(), [], []
-    for run in range(runs):
-        steps = [lambda: ours.append(interleaved(f, f)), lambda: theirs.append(one_after_the_other(f, f))]
-        for step in steps if run % 2 else reversed(steps):
-            step()
+    for _ in range(runs):
+        start = time.perf_counter()
+        ours.append(interleaved(f, f, seconds))
+        theirs.append(one_after_the_other(f, f, (time.perf_counter() - start) / 2))
     return {
         "interleaved": errors([r.value for r in ours]),
         "one after the other": errors(theirs),
@@ -121,21 +140,21 @@ def known_truth(runs):
 def wide(runs):
     """Half width of the interval at half a second an entry, one thread."""
     f = gemm_softmax()
-    found = [interleaved(f, f, WIDE_S) for _ in range(max(3, runs // 5))]
+    found = [interleaved(f, f, WIDE_S) for _ in range(max(3, runs // 10))]
     return statistics.median((r.high - r.low) / 2 for r in found)
 
 
 def agreement(slowest_s):
-    """Our clock over Timer's at the same number of threads: the median of five turns
+    """Our clock over Timer's at the same number of threads: the median of three turns
     each from microseconds up, one of the slowest."""
     result = {}
     for name, f in {"2 us": lambda x=torch.zeros(1): x + 1, "1 ms": matmul(),
                     f"{slowest_s:g} s": lambda: time.sleep(slowest_s) or torch.zeros(1)}.items():
         theirs = Timer("f()", globals={"f": f}, num_threads=torch.get_num_threads())
         turns = []
-        for _ in range(1 if name.endswith(" s") else 5):
-            median = (theirs.timeit(1) if name.endswith(" s") else theirs.blocked_autorange(min_run_time=0.2)).median
-            turns.append(measure(f, budget_s=0.2).median_s / median)
+        for _ in range(1 if name.endswith(" s") else 3):
+            median = (theirs.timeit(1) if name.endswith(" s") else theirs.blocked_autorange(min_run_time=0.1)).median
+            turns.append(measure(f, budget_s=0.1).median_s / median)
         result[name] = statistics.median(turns)
     return result
 
@@ -154,14 +173,10 @@ def main(argv=None):
     for name, (build, wanted) in WORKLOADS.items():
         torch.set_num_threads(min(wanted, threads))
         print(f"{name} ...", flush=True)
-        quiet = aa(build, options.runs)
+        quiet = aa(build, options.runs, ENTRY_S)
         quiet["built twice"] = built_twice(build, options.runs)
-        neighbour = subprocess.Popen([sys.executable, "-c", NEIGHBOUR, str(random.Random(name).randrange(1000))])
-        try:
-            busy = aa(build, options.runs)
-        finally:
-            neighbour.kill()
-            neighbour.wait()
+        with neighbours(random.Random(name).randrange(1000), beside=torch.get_num_threads()):
+            busy = aa(build, options.runs, BUSY_S)
         summary["workloads"][name] = {"threads": torch.get_num_threads(), "quiet": quiet, "busy": busy}
     torch.set_num_threads(1)
     summary["known truth"] = known_truth(options.runs)

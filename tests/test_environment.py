@@ -54,6 +54,14 @@ def test_no_compiler_is_one_sentence(monkeypatch, tmp_path):
     assert not ok and "No C++ compiler was found" in reason and "install" in reason
 
 
+def test_flex_on_an_apple_gpu_is_flex_on_the_cpu(monkeypatch):
+    def answers(device):
+        monkeypatch.setattr(environment, "pick_device", lambda: SimpleNamespace(type=device))
+        return [environment.GATES[name]() for name in ("flex_compiled", "flex_backward")]
+
+    assert answers("mps") == answers("cpu") != answers("meta")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
 def test_a_broken_compiler_is_noticed(monkeypatch, tmp_path):
     broken = tmp_path / "g++"

@@ -193,8 +193,14 @@ def _compiler():
     return Gate(True, "A C++ compiler works: %s." % os.path.basename(path))
 
 
-def _flex_compiled():
+def _flex_device():
+    """Where chapter 50 computes: Apple's GPUs have no float64 to check against."""
     device = pick_device().type
+    return "cpu" if device == "mps" else device
+
+
+def _flex_compiled():
+    device = _flex_device()
     if device == "cuda":
         return Gate(True, "FlexAttention compiles on CUDA since 2.5.")
     if device == "cpu" and torch_version() < (2, 6):
@@ -213,7 +219,7 @@ def _flex_compiled():
 
 
 def _flex_backward():
-    if pick_device().type == "cpu" and torch_version() >= (2, 11):
+    if _flex_device() == "cpu" and torch_version() >= (2, 11):
         return Gate(False, "Since torch 2.11 the backward of FlexAttention raises on a CPU.")
     return Gate(True, "The backward of FlexAttention runs here.")
 
@@ -237,12 +243,108 @@ def _inline_flag():
                 "Since torch 2.12 inline_inbuilt_nn_modules is always on; setting it does nothing.")
 
 
+def _gloo_recorder():
+    import torch
+
+    ok = hasattr(getattr(torch._C, "_distributed_c10d", None), "_dump_fr_trace")
+    return Gate(ok, "Flight Recorder records gloo's collectives (torch 2.8 and later)." if ok else
+                "Before torch 2.8 Flight Recorder records NCCL's collectives only, none of gloo's.")
+
+
+def _fr_analyser():
+    from importlib.util import find_spec
+
+    ok = find_spec("torch.distributed.flight_recorder") is not None
+    return Gate(ok, "torchfrtrace is in the package (torch 2.10 and later)." if ok else
+                "Before torch 2.10 torchfrtrace cannot start: what it imports is not in the package.")
+
+
+def _nvidia_capability():
+    """(major, minor) of the NVIDIA GPU that torch uses, or None."""
+    import torch
+
+    if pick_device().type != "cuda" or torch.version.hip:
+        return None
+    return tuple(torch.cuda.get_device_capability())
+
+
+def _cudnn_attention():
+    capability = _nvidia_capability()
+    if capability is None:
+        return Gate(False, "cuDNN attention runs on NVIDIA GPUs only, and torch can use none here.")
+    return Gate(capability >= (8, 0), "cuDNN attention needs an NVIDIA GPU of sm_80 or newer; this one is sm_%d%d."
+                % capability)
+
+
+def _cudnn_preferred():
+    ok = _nvidia_capability() in ((9, 0), (10, 0), (10, 3))
+    return Gate(ok, "torch may prefer cuDNN attention on this GPU." if ok else
+                "torch prefers cuDNN attention on data center GPUs from the H100 on only.")
+
+
+def _cpu_precision_casts():
+    import inspect
+
+    from torch._inductor.codegen import cpp
+
+    ok = "emulate_precision_casts" in inspect.getsource(cpp)
+    return Gate(ok, "Inductor's C++ can round between operators (emulate_precision_casts)." if ok else
+                "Inductor's C++ does not heed emulate_precision_casts in this version.")
+
+
+def find_wine():
+    """Wine under the names that systems give it, or None."""
+    names = ("wine64", "wine", "/usr/lib/wine/wine64")
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+def _windows_program():
+    if platform.system() == "Windows":
+        return Gate(False, "This is Windows: your own compiler builds the kernel, and nothing has to be crossed.")
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return Gate(False, "The Windows program is made for x86-64, and this machine is %s." % platform.machine())
+    import torch
+
+    capability = torch.backends.cpu.get_cpu_capability()
+    if not capability.startswith(("AVX2", "AVX512")):
+        return Gate(False, "The Windows program needs a CPU with AVX2; this one has %s." % capability)
+    if not gate("compiler"):
+        return gate("compiler")
+    if not (shutil.which("x86_64-w64-mingw32-g++") and find_wine()):
+        return Gate(False, "A Windows program needs MinGW to be built and Wine to be run "
+                    "(Debian, Ubuntu: apt install g++-mingw-w64-x86-64 wine64 wine).")
+    return Gate(True, "A Windows program can be built and run here.")
+
+
+def _package_build():
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    try:
+        numbers = [int(n) for n in re.findall(r"\d+", version("setuptools"))[:2]]
+        ok = find_spec("pip") is not None and (numbers >= [70, 1] or find_spec("wheel") is not None)
+    except PackageNotFoundError:
+        ok = False
+    return Gate(ok, "pip can build a package here without the network." if ok else
+                "pip cannot build a package here without the network: that takes pip and setuptools 70.1 or newer.")
+
+
 GATES = {
     "compiler": _compiler,
     "flex_compiled": _flex_compiled,
     "flex_backward": _flex_backward,
     "aoti_package": _aoti_package,
     "inline_flag": _inline_flag,
+    "windows_program": _windows_program,
+    "cpu_precision_casts": _cpu_precision_casts,
+    "half_rms_norm": _since(
+        (2, 9), "F.rms_norm computes in float32 inside.",
+        "Up to torch 2.8 F.rms_norm squares in float16, which overflows."),
+    "gloo_recorder": _gloo_recorder,
+    "fr_analyser": _fr_analyser,
+    "cudnn_attention": _cudnn_attention,
+    "cudnn_preferred": _cudnn_preferred,
+    "package_build": _package_build,
     "mask_length_check": _since(
         (2, 6), "A BlockMask made for another length is refused.",
         "torch 2.5 accepts a BlockMask made for a longer sequence without a word."),
