@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import setuptools  # noqa: F401  torch brings it in later, when it may find the standard library's distutils first
 
 REPO = Path(__file__).resolve().parent.parent
 

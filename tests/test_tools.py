@@ -13,7 +13,9 @@ import pytest
 from tools import chapters, execute, mutants, notebook_form, record
 from utils import recorded
 
-DRIVE = ("import importlib.metadata, pathlib, sys; from tools import chapters, execute;"
+# A suite that runs in the background hands its children an ignored Ctrl+C.
+DRIVE = ("import importlib.metadata, pathlib, signal, sys; from tools import chapters, execute;"
+         "signal.signal(signal.SIGINT, signal.default_int_handler);"
          "chapters.REPO = pathlib.Path(sys.argv.pop(1));"
          "execute.DEFAULT = importlib.metadata.version('torch').split('+')[0]; execute.main()")
 RECORDING = "from utils.recorded import record\n\nrecord('10.things', [{'count': 3}])"
