@@ -100,6 +100,8 @@ def test_headline(monkeypatch, tmp_path):
 @pytest.fixture
 def app(monkeypatch, tmp_path):
     monkeypatch.setattr(answers, "PICTURE", tmp_path / "headline.png")
+    monkeypatch.setattr(answers, "pages", SimpleNamespace(  # tests/test_pages.py makes them
+        corrections=lambda files: "corrected", since=lambda: "changed", executed_scoreboard=lambda: "executed"))
     return SimpleNamespace(env=SimpleNamespace(found_docs={"index", "chapters/50_flex", "chapters/setup"}))
 
 
@@ -129,8 +131,18 @@ def test_the_line_goes_under_the_title_and_nowhere_else(app, monkeypatch):
         assert (source[0] == text) == (name != "index") and answers.MARK not in source[0]
 
 
-def test_the_landing_page_has_a_place_for_the_picture(repo):
-    assert answers.MARK in (repo / "index.md").read_text(encoding="utf-8")
+def test_made_pages_are_put_in(app, monkeypatch):
+    outdated(app, monkeypatch)
+    for name, text, made in (("99_scoreboard", "{}", "executed"), ("since", f"a {answers.MARK} b", "a changed b"),
+                             ("corrections", f"a {answers.MARK} b", "a corrected b")):
+        source = [text]
+        answers.put_in(app, f"chapters/{name}", source)
+        assert source == [made]
+
+
+@pytest.mark.parametrize("page", ["index", "chapters/corrections", "chapters/since"])
+def test_pages_have_a_place_for_what_is_made(repo, page):
+    assert (repo / f"{page}.md").read_text(encoding="utf-8").count(answers.MARK) == 1
 
 
 @pytest.mark.parametrize("chapter, names", {

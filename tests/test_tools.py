@@ -241,6 +241,14 @@ def test_a_broken_notebook_costs_one_sentence(tmp_path, book, capsys, content):
     assert told.count("\n") == 2 and "Traceback" not in told
 
 
+def test_a_page_that_measures_nothing_is_passed_over(tmp_path, book, capsys):
+    path = write(tmp_path, "99_scoreboard", "1 / 0")
+    before = path.read_bytes()
+    record.Run("here", "test", keep=execute.keep).all([path])
+    assert capsys.readouterr().out == "99_scoreboard measures nothing: make book runs it.\n"
+    assert path.read_bytes() == before and not list(tmp_path.glob("recorded/*"))
+
+
 # --- mutants ----------------------------------------------------------------------------
 
 

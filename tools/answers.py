@@ -1,8 +1,8 @@
 """What the recorded results answer: one line under each chapter's title, and the landing
 page's picture.
 
-A Sphinx extension: the sources stay as they are, the answers are put in while the site is
-built. What is not recorded is not answered.
+A Sphinx extension: the sources stay as they are, the answers and the pages of tools.pages
+are put in while the site is built. What is not recorded is not answered.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import re
 from html import escape
 from pathlib import Path
 
+from tools import pages
 from utils import plots
 from utils.ratio import Ratio
 from utils.recorded import load, release
 from utils.report import ratio, seconds
 
 PICTURE = Path(__file__).resolve().parent.parent / "_build" / "headline.png"
-MARK = "<!-- headline -->"
+MARK = "<!-- made when the site is built -->"
 MACHINE = "reference"
+SCOREBOARD = "chapters/99_scoreboard"  # the page that is replaced as a whole
 
 
 def yes_or_no(found: Ratio) -> str:
@@ -171,7 +173,8 @@ def headline_markdown(files) -> str:
 def additions(docnames, files) -> dict[str, str]:
     """Page -> what is put into it."""
     lines = answers(files)
-    return {"index": headline_markdown(files),
+    return {"index": headline_markdown(files), "chapters/corrections": pages.corrections(files),
+            "chapters/since": pages.since(), SCOREBOARD: pages.executed_scoreboard(),
             **{name: lines[found[1]] for name in docnames
                if (found := re.match(r"chapters/(\d\d)_", name)) and found[1] in lines}}
 
@@ -184,7 +187,9 @@ def find_outdated(app, env, added, changed, removed):
 
 def put_in(app, docname, source):
     addition = app.env.book_additions.get(docname, "")
-    if docname == "index":
+    if docname == SCOREBOARD:
+        source[0] = addition
+    elif MARK in source[0]:
         source[0] = source[0].replace(MARK, addition)
     elif addition:
         notebook = json.loads(source[0])

@@ -14,7 +14,7 @@ import tempfile
 import uuid
 from dataclasses import dataclass, field
 
-from tools import chapters
+from tools import chapters, notebook_form
 from tools.chapters import stop
 from utils import recorded
 from utils.environment import EFFORTS
@@ -43,6 +43,9 @@ class Run:
         first that fails."""
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as with Ctrl+C: tidily
         for path in paths:
+            if path.stem[:2] in notebook_form.NO_CHAPTER:
+                print(f"{path.stem} measures nothing: make book runs it.", flush=True)
+                continue
             try:
                 self.chapter(path)
             except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from utils import report
+from utils.ratio import Ratio
 from utils.recorded import record_verdict
 from utils.untrusted import Malformed, brief, schema_faults
 
@@ -49,7 +50,7 @@ def verdict(claim: str, measured=None, *, needs: str | None = None) -> str:
     if claim not in rows:
         raise KeyError(f"{claim!r} is not in claims.yml; there are {', '.join(rows)}")
     row = rows[claim]
-    word = _word(row, measured, needs)
+    word = word_for(row, measured, needs)
     print(card(row, measured, word))
     record_verdict(row["chapter"], claim, _as_json(measured), word)
     return Word(word)
@@ -62,7 +63,8 @@ class Word(str):
         pass
 
 
-def _word(row: dict, measured, needs: str | None) -> str:
+def word_for(row: dict, measured=None, needs: str | None = None) -> str:
+    """The word that `verdict` gives a row of the ledger, without card and record."""
     if row["test"] == "statement":
         if "source" not in row:
             return NO_SOURCE
@@ -98,12 +100,18 @@ def judge(rule: str, measured) -> str:
         low, high = _interval(rule, measured)
     else:
         raise ValueError("a statement is read, not measured")
-    least, most = {"at_most": (-math.inf, wanted), "within": wanted}.get(name, (wanted, math.inf))
+    least, most = limits(rule)
     if least <= low and high <= most:
         return HOLDS
     if high < least or low > most:
         return NOT_REACHED if name == "reaches" else FAILS
     return UNSURE
+
+
+def limits(rule: str) -> tuple[float, float]:
+    """(least, most) that a rule with a limit claims; infinite where it has none."""
+    name, wanted = parse_rule(rule)
+    return {"at_most": (-math.inf, wanted), "within": wanted}.get(name, (wanted, math.inf))
 
 
 def wilson(wins: int, total: int) -> tuple[float, float]:
@@ -157,8 +165,8 @@ def card(row: dict, measured, word: str) -> str:
         ("Source", source["title"] if source else "none found"),
         ("", source and source["url"]),
         ("Conditions", row.get("conditions")),
-        ("Claimed", _claimed(row)),
-        ("Measured", _measured(row["test"], measured)),
+        ("Claimed", claimed(row)),
+        ("Measured", measured_text(row["test"], measured)),
         ("Correction", row.get("correction")),
         ("Verdict", word),
     ]
@@ -170,7 +178,8 @@ def _line(head: str, text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=head.ljust(indent), subsequent_indent=" " * indent)
 
 
-def _claimed(row: dict) -> str | None:
+def claimed(row: dict) -> str | None:
+    """What is claimed, as a quantity and its limit; None for a statement."""
     name, wanted = parse_rule(row["test"])
     if name == "statement":
         return None
@@ -186,7 +195,8 @@ def _claimed(row: dict) -> str | None:
     return f"{row['quantity']}: {text}"
 
 
-def _measured(rule: str, measured) -> str | None:
+def measured_text(rule: str, measured) -> str | None:
+    """What was measured, with its interval; None where nothing was."""
     if measured is None:
         return None
     if rule.startswith("share"):
@@ -203,6 +213,15 @@ def _as_json(measured):
         low, high = wilson(*measured)
         return {"wins": measured[0], "total": measured[1], "low": low, "high": high}
     return measured
+
+
+def from_json(measured):
+    """What `verdict` recorded, as it was measured."""
+    if not isinstance(measured, dict):
+        return measured
+    if "wins" in measured:
+        return measured["wins"], measured["total"]
+    return Ratio(**measured)
 
 
 # --- the ledger -------------------------------------------------------------------

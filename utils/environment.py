@@ -317,16 +317,33 @@ def _windows_program():
 
 
 def _package_build():
-    from importlib.metadata import PackageNotFoundError, version
-    from importlib.util import find_spec
+    from importlib import metadata
 
-    try:
-        numbers = [int(n) for n in re.findall(r"\d+", version("setuptools"))[:2]]
-        ok = find_spec("pip") is not None and (numbers >= [70, 1] or find_spec("wheel") is not None)
-    except PackageNotFoundError:
-        ok = False
+    def has(package, least):
+        try:
+            return [int(n) for n in re.findall(r"\d+", metadata.version(package))] >= least
+        except metadata.PackageNotFoundError:
+            return False
+
+    ok = has("pip", [0]) and (has("setuptools", [70, 1]) or has("setuptools", [0]) and has("wheel", [0]))
     return Gate(ok, "pip can build a package here without the network." if ok else
                 "pip cannot build a package here without the network: that takes pip and setuptools 70.1 or newer.")
+
+
+def _private_enable():
+    import torch._dynamo.compiled_autograd as compiled_autograd
+
+    ok = hasattr(compiled_autograd, "_enable")
+    return Gate(ok, "The context manager of compiled autograd is called _enable (torch 2.6 and later)." if ok else
+                "The context manager of compiled autograd is called enable in torch 2.5.")
+
+
+def _traced_backward():
+    import torch._dynamo.config as config
+
+    ok = hasattr(config, "trace_autograd_ops")
+    return Gate(ok, "Dynamo can trace backward() itself: torch._dynamo.config.trace_autograd_ops." if ok else
+                "Dynamo of this torch cannot trace backward() itself; newer ones have trace_autograd_ops.")
 
 
 GATES = {
@@ -335,6 +352,8 @@ GATES = {
     "flex_backward": _flex_backward,
     "aoti_package": _aoti_package,
     "inline_flag": _inline_flag,
+    "private_enable": _private_enable,
+    "traced_backward": _traced_backward,
     "windows_program": _windows_program,
     "cpu_precision_casts": _cpu_precision_casts,
     "half_rms_norm": _since(

@@ -214,8 +214,8 @@ def _device() -> tuple[str, str | None]:
 
 @functools.cache
 def commit() -> str | None:
-    """The book's commit, with +changes where tracked files differ from it; None outside git."""
-    """The book's commit as this process found it."""
+    """The book's commit, with +changes where tracked files differ from it, as this process
+    found it; None outside git."""
     commit = _output("git", "-C", str(REPO), "rev-parse", "--short=12", "HEAD")
     if not re.fullmatch("[0-9a-f]{7,40}", commit):
         return None
@@ -267,6 +267,13 @@ def own() -> dict | None:
     newest = max(files, key=lambda data: max(c["run"]["date"] for c in data["chapters"].values()))
     return {**newest, "chapters": {number: chapter for data in files if release(data) == release(newest)
                                    for number, chapter in data["chapters"].items()}}
+
+
+def verdicts(data: dict) -> dict[str, dict]:
+    """Claim -> what a file recorded about it ("measured", "word"); of a claim that several
+    chapters judge, the last one's."""
+    return {claim: found for _, chapter in sorted(data["chapters"].items())
+            for claim, found in chapter["verdicts"].items()}
 
 
 def release(data: dict) -> str:
@@ -407,11 +414,9 @@ def diff(a: dict, b: dict) -> list[dict]:
 
 
 def board(files: list[dict]) -> list[dict]:
-    """Rows of all verdicts: claim, machine, torch, verdict; of a claim that several
-    chapters judge, the last one's."""
+    """Rows of all verdicts: claim, machine, torch, verdict."""
     words = {(claim, data["machine"], release(data)): found["word"]
-             for data in files for _, chapter in sorted(data["chapters"].items())
-             for claim, found in chapter["verdicts"].items()}
+             for data in files for claim, found in verdicts(data).items()}
     order = sorted(words, key=lambda key: (*key[:2], _numbers(key[2])))
     return [dict(zip(("claim", "machine", "torch"), key), verdict=words[key]) for key in order]
 
