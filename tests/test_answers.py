@@ -34,6 +34,15 @@ def machine(torch="2.13.0+cpu", name="reference", **results):
     return {"machine": name, "provenance": {"torch": torch, "cores": 2, "cpu": "A & B"}, "chapters": chapters}
 
 
+def length_row(backend, length, value):
+    return {"backend": backend, "length": length, "ratio": value, "low": value, "high": value,
+            "peak_bytes": 5e6 if backend == "flash" else 5e8}
+
+
+def operator(name, dtype, value, word):
+    return {"operator": name, "dtype": dtype, "ratio": value, "low": value, "high": value, "word": word}
+
+
 FULL = {
     "r00_steady": comparison("eager", {"compiled": (5, 4.5, 5.5)}),
     "r00_tiny": comparison("eager", {"compiled": (0.3, 0.2, 0.4)}),
@@ -43,12 +52,29 @@ FULL = {
                       case("norm large", 1.2, "faster")),
     "r50_window_4096": comparison("SDPA, additive mask",
                                   {"SDPA, bool mask": (2, 2, 2), "flex, compiled": (16, 14, 18)}),
+    "r10_by_length": rows(*(length_row(name, n, ratio) for n in (128, 4096)
+                            for name, ratio in (("math", 1.0), ("flash", n / 1024)))),
+    "r35_large": comparison("eager", {"compiled": (3, 2.5, 3.5)}),
+    "r35_tiny": comparison("eager", {"compiled": (0.2, 0.1, 0.3)}),
+    "r40_operators": rows(operator("matmul", "float16", 0.1, "slower"), operator("add", "float16", 1.5, "faster"),
+                          operator("sum", "float16", 0.9, "slower"), operator("matmul", "bfloat16", 2.0, "faster")),
+    "r60_step": comparison("eager", {"in pieces": (2, 2, 2), "one backward": (1, 0.9, 1.1)}),
+    "r70_overhead_number": comparison("off", {"on": (0.9, 0.85, 0.95)}),
+    "r80_import": comparison("no backend", {"five backends": (0.98, 0.9, 1.1)}),
+    "r95_starts": rows({"start": "empty folder", "first_call_s": 6.0}, {"start": "full folder", "first_call_s": 2.0}),
 }
 
 
 def test_a_line_for_each_chapter():
     lines = answers.answers([machine(**FULL)])
-    assert list(lines) == ["00", "20", "30", "50"]
+    assert list(lines) == list(answers.ANSWERS) == sorted(lines)
+    assert "Yes, also without cuDNN: over 4096 tokens flash runs 4.00× [4.00, 4.00]" in lines["10"]
+    assert "5.00 MB of memory instead of 500 MB" in lines["10"]
+    assert "Yes, for a million numbers: 3.00×" in lines["35"] and "for eight it is 0.20×" in lines["35"]
+    assert "Seldom, on this CPU: 1 of 3 operators run faster in float16 and 2 slower" in lines["40"]
+    assert "No, for a small model" in lines["60"] and "runs 0.50× [0.45, 0.55] as fast" in lines["60"]
+    assert "0.90×" in lines["70"] and "takes 1.00 ms without a backend" in lines["80"]
+    assert "Yes, from the second start on: the first call takes 2.00 s instead of 6.00 s" in lines["95"]
     assert "No: the first compiled call took 10.0 s, later ones 1.00 ms" in lines["00"]
     assert "with 48 layers it takes 3.00 s with one block compiled, 30.0 s as a whole" in lines["20"]
     assert "Mostly: 2 of 3 cases run faster compiled and 1 slower; the best is gelu large" in lines["30"]

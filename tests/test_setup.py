@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tools import setup_env
-from tools.test import chosen, limit_s
+from tools.test import chosen, limit_s, run_unit_tests
 
 
 def pinned(text):
@@ -50,6 +50,16 @@ def test_chapter_words(capsys):
     with pytest.raises(SystemExit):
         chosen("77")
     assert "no chapter '77'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wanted, files", [
+    ("", ["tests"]), ("none", ["tests", "--ignore", "tests/test_exercises.py"]),
+    ("20", ["tests/test_exercises.py", "-k", "20."]), ("99", None)])
+def test_what_a_word_runs_besides_the_notebooks(wanted, files, monkeypatch):
+    calls = []
+    monkeypatch.setattr(subprocess, "call", lambda command, **how: calls.append(command) or 0)
+    assert run_unit_tests(wanted, chosen(wanted)) == 0
+    assert [command[command.index("-n") + 2:] for command in calls] == ([files] if files else [])
 
 
 def test_limits_are_those_of_the_design(repo):

@@ -16,7 +16,7 @@ from tools import pages
 from utils import plots
 from utils.ratio import Ratio
 from utils.recorded import load, release
-from utils.report import ratio, seconds
+from utils.report import memory, ratio, seconds
 
 PICTURE = Path(__file__).resolve().parent.parent / "_build" / "headline.png"
 MARK = "<!-- made when the site is built -->"
@@ -41,6 +41,17 @@ def speedup(data, name, entry):
     """Of an entry of a recorded comparison, against its baseline."""
     r = (result(data, name) or {"ratios": {}})["ratios"].get(entry)
     return r and Ratio(**r)
+
+
+def against(data, name, entry, other):
+    """Of one entry of a recorded comparison against another that is not its baseline."""
+    one, two = speedup(data, name, entry), speedup(data, name, other)
+    return one and two and Ratio(one.value / two.value, one.low / two.high, one.high / two.low)
+
+
+def recorded_rows(data, name):
+    """The rows recorded under a name; none where nothing is."""
+    return (result(data, name) or {"rows": []})["rows"]
 
 
 def deepest(data):
@@ -78,6 +89,22 @@ def eight_numbers(data):
     return speedup(data, "00.tiny", "compiled")
 
 
+def longest(data):
+    """(row of flash, row of math) over the longest sequence of chapter 10."""
+    rows = recorded_rows(data, "10.by_length")
+    last = [row for row in rows if row["length"] == max(r["length"] for r in rows)]
+    pair = [row for name in ("flash", "math") for row in last if row["backend"] == name]
+    return pair if len(pair) == 2 else None
+
+
+def of_row(row):
+    return Ratio(row.get("ratio", row.get("value")), row["low"], row["high"])
+
+
+def whole_backward(data):
+    return against(data, "60.step", "one backward", "in pieces")
+
+
 # --- one line a chapter -------------------------------------------------------------------
 
 
@@ -89,6 +116,17 @@ def answer_00(data):
             f"{'No' if compiled['first_call_s'] > 2 * compiled['median_s'] else 'Yes'}: the first compiled call took "
             f"{seconds(compiled['first_call_s'])}, later ones {seconds(compiled['median_s'])}, which is "
             f"{ratio(speedup(data, '00.steady', 'compiled'))} as fast as eager.")
+
+
+def answer_10(data):
+    pair = longest(data)
+    if not pair:
+        return None
+    flash, math = pair
+    return ("Does the choice of kernel pay on a laptop?",
+            f"{yes_or_no(of_row(flash))}, also without cuDNN: over {flash['length']} tokens flash runs "
+            f"{ratio(of_row(flash))} as fast as math, with {memory(flash['peak_bytes'])} of memory instead of "
+            f"{memory(math['peak_bytes'])}.")
 
 
 def answer_20(data):
@@ -108,6 +146,24 @@ def answer_30(data):
             f"compiled and {slower} slower; the best is {rows[0]['case']}, {ratio(best_case(data))} as fast as eager.")
 
 
+def answer_35(data):
+    large, tiny = (speedup(data, f"35.{size}", "compiled") for size in ("large", "tiny"))
+    return large and tiny and (
+        "Does the kernel that Windows would run pay?",
+        f"{yes_or_no(large)}, for a million numbers: {ratio(large)} as fast as eager; for eight it is {ratio(tiny)}.")
+
+
+def answer_40(data):
+    rows = [row for row in recorded_rows(data, "40.operators") if row["dtype"] == "float16"]
+    if not rows:
+        return None
+    faster, slower = (sum(row["word"] == word for row in rows) for word in ("faster", "slower"))
+    product = next(row for row in rows if row["operator"] == "matmul")
+    return ("Does it pay on a laptop?",
+            f"{'Mostly' if 2 * faster > len(rows) else 'Seldom'}, on this CPU: {faster} of {len(rows)} operators run "
+            f"faster in float16 and {slower} slower; a matrix product runs {ratio(of_row(product))} as fast.")
+
+
 def answer_50(data):
     found = window(data)
     return found and ("Does it pay on a laptop?",
@@ -115,7 +171,40 @@ def answer_50(data):
                       f"{ratio(found)} as fast as with the faster dense mask.")
 
 
-ANSWERS = {"00": answer_00, "20": answer_20, "30": answer_30, "50": answer_50}
+def answer_60(data):
+    found = whole_backward(data)
+    return found and ("Does it pay on a laptop?",
+                      f"{yes_or_no(found)}, for a small model: a step with the whole backward in one graph runs "
+                      f"{ratio(found)} as fast as one compiled in pieces.")
+
+
+def answer_70(data):
+    found = speedup(data, "70.overhead_number", "on")
+    return found and ("What does it cost?",
+                      f"Summing one number over two ranks runs {ratio(found)} as fast with the recorder on.")
+
+
+def answer_80(data):
+    found = result(data, "80.import")
+    return found and ("What does it cost?",
+                      f"A program that only imports torch takes {seconds(found['entries']['no backend']['median_s'])} "
+                      f"without a backend and {seconds(found['entries']['five backends']['median_s'])} with five that "
+                      "do nothing.")
+
+
+def answer_95(data):
+    starts = {row["start"]: row for row in recorded_rows(data, "95.starts")}
+    if not {"empty folder", "full folder"} <= set(starts):
+        return None
+    cold, warm = (starts[name]["first_call_s"] for name in ("empty folder", "full folder"))
+    return ("Does the cache pay on a laptop?",
+            f"{yes_or_no(Ratio(*[cold / warm] * 3))}, from the second start on: the first call takes {seconds(warm)} "
+            f"instead of {seconds(cold)}.")
+
+
+ANSWERS = {ask.__name__[-2:]: ask for ask in (
+    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_60, answer_70, answer_80,
+    answer_95)}
 
 
 def answers(files) -> dict[str, str]:
@@ -136,6 +225,7 @@ HEADLINES = {
     "first call of a deep model:\nwhole / one block compiled": cold_start,
     "best Inductor case:\neager / compiled": best_case,
     "window attention:\ndense mask / FlexAttention": window,
+    "a training step, backward\nin pieces / in one graph": whole_backward,
     "one addition of eight numbers:\neager / compiled": eight_numbers,
 }
 

@@ -1,8 +1,9 @@
 """Run the suite: python -m tools.test [CHAPTER | none]
 
 Without an argument everything but the browser tests; "20" or "20_regional_compilation"
-one chapter; "none" all but the chapters. The chapters' cells run one after the other
-with nbval; a chapter's seconds are printed beside its limit, and twice the limit fails.
+one chapter with its exercises; "none" all but the chapters and theirs. The chapters' cells
+run one after the other with nbval; a chapter's seconds are printed beside its limit, and
+twice the limit fails.
 """
 
 import os
@@ -12,6 +13,7 @@ import time
 
 from tools import chapters
 from tools.chapters import REPO
+from tools.notebook_form import NO_CHAPTER
 
 LIMIT_S = {"2.5": 120, "": 60}                 # BOOK_EFFORT=test, two quiet cores
 LONG_LIMIT_S = {"2.5": 180, "": 90}
@@ -40,6 +42,23 @@ def run_chapter(path):
     return status, time.monotonic() - start
 
 
+def run_unit_tests(wanted, paths):
+    """pytest's exit status. They run in parallel, as most of them wait for a process; the chapters,
+    which measure, never are."""
+    exercises = "tests/test_exercises.py"
+    if wanted == "none":
+        which = ["tests", "--ignore", exercises]
+    elif wanted:
+        if paths[0].stem[:2] in NO_CHAPTER:  # it has no exercises
+            return 0
+        which = [exercises, "-k", paths[0].stem[:2] + "."]
+    else:
+        which = ["tests"]
+    workers = str(min(os.cpu_count() or 1, 4))
+    return subprocess.call([sys.executable, "-m", "pytest", "-q", "-n", workers, *which], cwd=REPO,
+                           env={**os.environ, "BOOK_EFFORT": "test"})
+
+
 def main():
     from importlib.metadata import version
 
@@ -50,12 +69,8 @@ def main():
     release = version("torch")
     own_cache()  # the toolchain folder is made here, not on the first chapter's clock
     failed = []
-    if wanted in ("", "none"):
-        # In parallel: most of them wait for a process. The chapters, which measure, never.
-        workers = str(min(os.cpu_count() or 1, 4))
-        if subprocess.call([sys.executable, "-m", "pytest", "-q", "-n", workers, "tests"], cwd=REPO,
-                           env={**os.environ, "BOOK_EFFORT": "test"}):
-            failed.append("tests/")
+    if run_unit_tests(wanted, paths):
+        failed.append("tests/")
     times = []
     for path in paths:
         status, took = run_chapter(path)
