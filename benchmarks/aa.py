@@ -145,16 +145,16 @@ def wide(runs):
 
 
 def agreement(slowest_s):
-    """Our clock over Timer's at the same number of threads: the median of three turns
+    """Our clock over Timer's at the same number of threads: the median of nine turns
     each from microseconds up, one of the slowest."""
     result = {}
     for name, f in {"2 us": lambda x=torch.zeros(1): x + 1, "1 ms": matmul(),
                     f"{slowest_s:g} s": lambda: time.sleep(slowest_s) or torch.zeros(1)}.items():
         theirs = Timer("f()", globals={"f": f}, num_threads=torch.get_num_threads())
         turns = []
-        for _ in range(1 if name.endswith(" s") else 3):
-            median = (theirs.timeit(1) if name.endswith(" s") else theirs.blocked_autorange(min_run_time=0.1)).median
-            turns.append(measure(f, budget_s=0.1).median_s / median)
+        for _ in range(1 if name.endswith(" s") else 9):
+            median = (theirs.timeit(1) if name.endswith(" s") else theirs.blocked_autorange(min_run_time=0.05)).median
+            turns.append(measure(f, budget_s=0.05).median_s / median)
         result[name] = statistics.median(turns)
     return result
 

@@ -4,7 +4,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-device = contextlib.nullcontext  # with torch.own.device(0): there is only this one
+device = contextlib.nullcontext  # with torch.own.device(0): the only one
 
 
 def _autoload():
@@ -17,8 +17,8 @@ def _autoload():
     torch.utils.rename_privateuse1_backend("own")
     torch._register_device_module("own", sys.modules[__name__])
     torch.utils.generate_methods_for_privateuse1_backend()
-    # The backward in the caller's thread: a thread of the device may outlive Python and
-    # abort the process at its end (pytorch issue 190489).
+    # The backward runs in the caller's thread: a thread of the device may
+    # outlive Python and abort the process (pytorch issue 190489).
     torch.autograd.set_multithreading_enabled(False)
 
 
@@ -47,7 +47,7 @@ def _is_in_bad_fork():
 
 
 def counts():
-    """Operators that fell back to the CPU, how often, and the bytes copied; starts anew."""
+    """Operators that fell back, how often, and bytes copied; starts anew."""
     import torch
 
     return torch.ops.own.counts()

@@ -1,9 +1,10 @@
 // "own", a device for PyTorch in one file.
 //
-// It keeps its tensors in memory of its own (host memory under another label, so that
-// every laptop has it) and lets the CPU compute. PyTorch reserves the dispatch key
-// PrivateUse1 for devices from outside; the pieces that such a device registers follow:
-// memory, guard, hooks, making and copying tensors, views, one kernel, the fallback.
+// It keeps its tensors in memory of its own (host memory under another label,
+// so that every laptop has it) and lets the CPU compute. PyTorch reserves the
+// dispatch key PrivateUse1 for devices from outside; the pieces that such a
+// device registers follow: memory, guard, hooks, making and copying tensors,
+// one kernel, the fallback, and PyTorch's own functions for views.
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
@@ -37,7 +38,7 @@ bool wanted(const std::string& piece) {
   return !without || piece != without;
 }
 
-// --- memory ---------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------
 
 struct Memory final : c10::Allocator {
   c10::DataPtr allocate(size_t n) override {
@@ -53,26 +54,30 @@ struct Memory final : c10::Allocator {
 Memory memory;
 REGISTER_ALLOCATOR(OWN, &memory);
 
-// --- guard: which of the devices is current, and its stream; there is one of each -----
+// --- guard: the current device and its stream; there is one of each --------
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return OWN; }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
   c10::Device getDevice() const override { return {OWN, 0}; }
-  c10::Device exchangeDevice(c10::Device) const override { return getDevice(); }
+  c10::Device exchangeDevice(c10::Device) const override {
+    return getDevice();
+  }
   void setDevice(c10::Device) const override {}
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::Stream getStream(c10::Device) const noexcept override {
     return c10::Stream(c10::Stream::DEFAULT, c10::Device(OWN, 0));
   }
-  c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
-  // Newer than 2.5, hence no `override`. All work is done when a call returns.
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
+    return stream;
+  }
+  // Newer than 2.5, hence no `override`; all work is done already.
   void synchronizeDevice(c10::DeviceIndex) const {}
 };
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
 
-// --- hooks: what autograd and torch.accelerator ask a device ---------------------------
+// --- hooks: what autograd and torch.accelerator ask a device ---------------
 
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
@@ -80,7 +85,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const { return true; }
 };
 
-// --- making and copying tensors ---------------------------------------------------
+// --- making and copying tensors --------------------------------------------
 
 using Sizes = at::IntArrayRef;
 template <class T> using Maybe = std::optional<T>;
@@ -88,20 +93,24 @@ template <class T> using Maybe = std::optional<T>;
 constexpr c10::DispatchKeySet KEYS(c10::DispatchKey::PrivateUse1);
 
 at::Tensor empty(Sizes size, Maybe<at::ScalarType> dtype, Maybe<at::Layout>,
-                 Maybe<at::Device>, Maybe<bool>, Maybe<at::MemoryFormat> format) {
-  return at::detail::empty_generic(size, &memory, KEYS, c10::dtype_or_default(dtype), format);
+                 Maybe<at::Device>, Maybe<bool>,
+                 Maybe<at::MemoryFormat> format) {
+  return at::detail::empty_generic(size, &memory, KEYS,
+                                   c10::dtype_or_default(dtype), format);
 }
 
-at::Tensor empty_strided(Sizes size, Sizes stride, Maybe<at::ScalarType> dtype,
-                         Maybe<at::Layout>, Maybe<at::Device>, Maybe<bool>) {
+at::Tensor empty_strided(Sizes size, Sizes stride,
+                         Maybe<at::ScalarType> dtype, Maybe<at::Layout>,
+                         Maybe<at::Device>, Maybe<bool>) {
   return at::detail::empty_strided_generic(size, stride, &memory, KEYS,
                                            c10::dtype_or_default(dtype));
 }
 
-// A CPU tensor on the same memory, which only works because it is host memory.
+// A CPU tensor on the same memory: possible because it is host memory.
 at::Tensor on_cpu(const at::Tensor& x) {
-  return x.is_cpu() ? x : at::from_blob(x.data_ptr(), x.sizes(), x.strides(),
-                                        x.options().device(at::kCPU));
+  return x.is_cpu() ? x
+                    : at::from_blob(x.data_ptr(), x.sizes(), x.strides(),
+                                    x.options().device(at::kCPU));
 }
 
 std::mutex counting;  // operators may run in several threads
@@ -119,14 +128,15 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
 }
 
 // The fallback writes back with this what an operator did to its argument.
-at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+at::Tensor copy_from_and_resize(const at::Tensor& from,
+                                const at::Tensor& to) {
   if (from.sizes() != to.sizes()) {
     to.resize_(from.sizes());
   }
   return copy_from(from, to, false);
 }
 
-// --- a kernel ------------------------------------------------------------------
+// --- a kernel --------------------------------------------------------------
 
 at::Tensor relu(const at::Tensor& x) {
   at::Tensor out = at::empty_like(x), view = on_cpu(out);
@@ -134,14 +144,14 @@ at::Tensor relu(const at::Tensor& x) {
   return out;
 }
 
-// --- the fallback: copy to the CPU, compute there, copy back -------------------------
+// --- the fallback: copy to the CPU, compute there, copy back ---------------
 
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   count(c10::toString(op.operator_name()), 1);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 
-// --- registration: happens when the library is loaded --------------------------------
+// --- registration: happens when the library is loaded ----------------------
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   auto add = [&m](const char* name, auto* kernel) {
@@ -171,7 +181,7 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   }
 }
 
-// torch.ops.own.counts(): how often each operator fell back, how much was copied.
+// torch.ops.own.counts(): how often each operator fell back, bytes copied.
 TORCH_LIBRARY(own, m) {
   m.def("counts", [] {
     std::lock_guard<std::mutex> lock(counting);
