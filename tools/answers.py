@@ -184,14 +184,6 @@ def answer_70(data):
                       f"Summing one number over two ranks runs {ratio(found)} as fast with the recorder on.")
 
 
-def answer_80(data):
-    found = result(data, "80.import")
-    return found and ("What does it cost?",
-                      f"A program that only imports torch takes {seconds(found['entries']['no backend']['median_s'])} "
-                      f"without a backend and {seconds(found['entries']['five backends']['median_s'])} with five that "
-                      "do nothing.")
-
-
 def answer_95(data):
     starts = {row["start"]: row for row in recorded_rows(data, "95.starts")}
     if not {"empty folder", "full folder"} <= set(starts):
@@ -203,8 +195,7 @@ def answer_95(data):
 
 
 ANSWERS = {ask.__name__[-2:]: ask for ask in (
-    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_60, answer_70, answer_80,
-    answer_95)}
+    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_60, answer_70, answer_95)}
 
 
 def answers(files) -> dict[str, str]:
