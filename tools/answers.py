@@ -43,12 +43,6 @@ def speedup(data, name, entry):
     return r and Ratio(**r)
 
 
-def against(data, name, entry, other):
-    """Of one entry of a recorded comparison against another that is not its baseline."""
-    one, two = speedup(data, name, entry), speedup(data, name, other)
-    return one and two and Ratio(one.value / two.value, one.low / two.high, one.high / two.low)
-
-
 def recorded_rows(data, name):
     """The rows recorded under a name; none where nothing is."""
     return (result(data, name) or {"rows": []})["rows"]
@@ -99,10 +93,6 @@ def longest(data):
 
 def of_row(row):
     return Ratio(row.get("ratio", row.get("value")), row["low"], row["high"])
-
-
-def whole_backward(data):
-    return against(data, "60.step", "one backward", "in pieces")
 
 
 # --- one line a chapter -------------------------------------------------------------------
@@ -171,31 +161,14 @@ def answer_50(data):
                       f"{ratio(found)} as fast as with the faster dense mask.")
 
 
-def answer_60(data):
-    found = whole_backward(data)
-    return found and ("Does it pay on a laptop?",
-                      f"{yes_or_no(found)}, for a small model: a step with the whole backward in one graph runs "
-                      f"{ratio(found)} as fast as one compiled in pieces.")
-
-
 def answer_70(data):
     found = speedup(data, "70.overhead_number", "on")
     return found and ("What does it cost?",
                       f"Summing one number over two ranks runs {ratio(found)} as fast with the recorder on.")
 
 
-def answer_95(data):
-    starts = {row["start"]: row for row in recorded_rows(data, "95.starts")}
-    if not {"empty folder", "full folder"} <= set(starts):
-        return None
-    cold, warm = (starts[name]["first_call_s"] for name in ("empty folder", "full folder"))
-    return ("Does the cache pay on a laptop?",
-            f"{yes_or_no(Ratio(*[cold / warm] * 3))}, from the second start on: the first call takes {seconds(warm)} "
-            f"instead of {seconds(cold)}.")
-
-
 ANSWERS = {ask.__name__[-2:]: ask for ask in (
-    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_60, answer_70, answer_95)}
+    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_70)}
 
 
 def answers(files) -> dict[str, str]:
@@ -216,7 +189,6 @@ HEADLINES = {
     "first call of a deep model:\nwhole / one block compiled": cold_start,
     "best Inductor case:\neager / compiled": best_case,
     "window attention:\ndense mask / FlexAttention": window,
-    "a training step, backward\nin pieces / in one graph": whole_backward,
     "one addition of eight numbers:\neager / compiled": eight_numbers,
 }
 
