@@ -174,7 +174,7 @@ def chapters():
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
         found[path.name[:2]] = {name for source in code if "verdict(" in source
-                                for name in re.findall(r"""["']([a-z_]+\.[a-z_]+)["']""", source)}
+                                for name in re.findall(r"""["']([a-z0-9_]+\.[a-z_]+)["']""", source)}
     return found
 
 
