@@ -21,7 +21,7 @@ from utils.untrusted import read_json
 FOLDER = REPO / "recorded" / "gates"
 RELEASE = "2.5.1"
 # They ask what is installed or plugged in, not what a version of torch does.
-OF_THE_MACHINE = {"compiler", "cudnn_attention", "cudnn_preferred", "windows_program"}
+OF_THE_MACHINE = {"compiler", "cudnn_attention", "cudnn_preferred", "package_build", "windows_program"}
 
 
 def path(release: str) -> Path:

@@ -316,6 +316,20 @@ def _windows_program():
     return Gate(True, "A Windows program can be built and run here.")
 
 
+def _package_build():
+    from importlib import metadata
+
+    def has(package, least):
+        try:
+            return [int(n) for n in re.findall(r"\d+", metadata.version(package))] >= least
+        except metadata.PackageNotFoundError:
+            return False
+
+    ok = has("pip", [0]) and (has("setuptools", [70, 1]) or has("setuptools", [0]) and has("wheel", [0]))
+    return Gate(ok, "pip can build a package here without the network." if ok else
+                "pip cannot build a package here without the network: that takes pip and setuptools 70.1 or newer.")
+
+
 def _private_enable():
     import torch._dynamo.compiled_autograd as compiled_autograd
 
@@ -349,6 +363,7 @@ GATES = {
     "fr_analyser": _fr_analyser,
     "cudnn_attention": _cudnn_attention,
     "cudnn_preferred": _cudnn_preferred,
+    "package_build": _package_build,
     "mask_length_check": _since(
         (2, 6), "A BlockMask made for another length is refused.",
         "torch 2.5 accepts a BlockMask made for a longer sequence without a word."),
