@@ -58,7 +58,11 @@ FULL = {
     "r35_tiny": comparison("eager", {"compiled": (0.2, 0.1, 0.3)}),
     "r40_operators": rows(operator("matmul", "float16", 0.1, "slower"), operator("add", "float16", 1.5, "faster"),
                           operator("sum", "float16", 0.9, "slower"), operator("matmul", "bfloat16", 2.0, "faster")),
+    "r60_hooks": comparison("eager", {"in pieces": (1, 1, 1), "one backward": (2, 1.8, 2.2)}),
+    "r60_step": comparison("eager", {"in pieces": (0.6, 0.5, 0.7), "one backward": (0.5, 0.45, 0.55)}),
     "r70_overhead_number": comparison("off", {"on": (0.9, 0.85, 0.95)}),
+    "r80_import": comparison("no backend", {"five backends": (0.98, 0.9, 1.1)}),
+    "r95_starts": rows({"start": "empty folder", "first_call_s": 6.0}, {"start": "full folder", "first_call_s": 2.0}),
 }
 
 
@@ -69,7 +73,10 @@ def test_a_line_for_each_chapter():
     assert "5.00 MB of memory instead of 500 MB" in lines["10"]
     assert "Yes, for a million numbers: 3.00×" in lines["35"] and "for eight it is 0.20×" in lines["35"]
     assert "Seldom, on this CPU: 1 of 3 operators run faster in float16 and 2 slower" in lines["40"]
-    assert "0.90×" in lines["70"]
+    assert "Yes, for a step whose hooks work on the gradients" in lines["60"] and "runs 2.00× [1.80, 2.20] as" in lines["60"]
+    assert "without hooks runs 0.50× [0.45, 0.55] as fast" in lines["60"]
+    assert "0.90×" in lines["70"] and "takes 1.00 ms without a backend" in lines["80"]
+    assert "Yes, from the second start on: the first call takes 2.00 s instead of 6.00 s" in lines["95"]
     assert "No: the first compiled call took 10.0 s, later ones 1.00 ms" in lines["00"]
     assert "with 48 layers it takes 3.00 s with one block compiled, 30.0 s as a whole" in lines["20"]
     assert "Mostly: 2 of 3 cases run faster compiled and 1 slower; the best is gelu large" in lines["30"]

@@ -8,13 +8,12 @@ import time
 import pytest
 import torch
 
+from utils.ratio import Ratio, _sign_test_rank, paired_ratio
 from utils.timing import (
     BLOCK_S,
     Comparison,
     Measurement,
-    Ratio,
     RecompiledWhileTiming,
-    _sign_test_rank,
     break_even,
     close,
     compare,
@@ -84,6 +83,15 @@ def test_at_least_seven_rounds_and_blocks_of_a_few_milliseconds():
 def test_the_interval_is_the_sign_tests():
     # Conover, Practical Nonparametric Statistics, table of the binomial with p = 1/2.
     assert [_sign_test_rank(n) for n in (6, 7, 8, 9, 12, 17, 20, 25)] == [0, 0, 0, 1, 2, 4, 5, 7]
+
+
+def test_paired_ratio_of_your_own_seconds():
+    base = [2.0, 4.0, 6.0, 8.0, 10.0, 13.0]
+    assert paired_ratio(base, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == Ratio(2.0, 2.0, 13 / 6, 6)
+    with pytest.raises(ValueError, match="at least 6 seconds"):
+        paired_ratio(base[:5], base[:5])
+    with pytest.raises(ValueError, match="same length"):
+        paired_ratio(base, base[:5])
 
 
 def test_median_of_paired_ratios_not_ratio_of_medians():

@@ -83,6 +83,10 @@ def eight_numbers(data):
     return speedup(data, "00.tiny", "compiled")
 
 
+def hooks_in_the_graph(data):
+    return speedup(data, "60.hooks", "one backward")
+
+
 def longest(data):
     """(row of flash, row of math) over the longest sequence of chapter 10."""
     rows = recorded_rows(data, "10.by_length")
@@ -161,14 +165,41 @@ def answer_50(data):
                       f"{ratio(found)} as fast as with the faster dense mask.")
 
 
+def answer_60(data):
+    hooked, plain = hooks_in_the_graph(data), speedup(data, "60.step", "one backward")
+    return hooked and plain and (
+        "Does it pay on a laptop?",
+        f"{yes_or_no(hooked)}, for a step whose hooks work on the gradients: it runs {ratio(hooked)} as fast as eager; "
+        f"a small step without hooks runs {ratio(plain)} as fast.")
+
+
 def answer_70(data):
     found = speedup(data, "70.overhead_number", "on")
     return found and ("What does it cost?",
                       f"Summing one number over two ranks runs {ratio(found)} as fast with the recorder on.")
 
 
+def answer_80(data):
+    found = result(data, "80.import")
+    return found and ("What does it cost?",
+                      f"A program that only imports torch takes {seconds(found['entries']['no backend']['median_s'])} "
+                      f"without a backend and {seconds(found['entries']['five backends']['median_s'])} with five that "
+                      "do nothing.")
+
+
+def answer_95(data):
+    starts = {row["start"]: row for row in recorded_rows(data, "95.starts")}
+    if not {"empty folder", "full folder"} <= set(starts):
+        return None
+    cold, warm = (starts[name]["first_call_s"] for name in ("empty folder", "full folder"))
+    return ("Does the cache pay on a laptop?",
+            f"{yes_or_no(Ratio(*[cold / warm] * 3))}, from the second start on: the first call takes {seconds(warm)} "
+            f"instead of {seconds(cold)}.")
+
+
 ANSWERS = {ask.__name__[-2:]: ask for ask in (
-    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_70)}
+    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_60, answer_70, answer_80,
+    answer_95)}
 
 
 def answers(files) -> dict[str, str]:
@@ -189,6 +220,7 @@ HEADLINES = {
     "first call of a deep model:\nwhole / one block compiled": cold_start,
     "best Inductor case:\neager / compiled": best_case,
     "window attention:\ndense mask / FlexAttention": window,
+    "step with gradient hooks:\neager / backward in one graph": hooks_in_the_graph,
     "one addition of eight numbers:\neager / compiled": eight_numbers,
 }
 

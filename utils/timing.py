@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import torch
 
 from utils.environment import effort
-from utils.ratio import Ratio
+from utils.ratio import FEWEST_ROUNDS, Ratio, paired_ratio
 
-MIN_ROUNDS = 7       # fewer than 6 rounds cannot give a 95 % interval
+MIN_ROUNDS = FEWEST_ROUNDS + 1
 BLOCK_S = 0.010      # a block takes 5-20 ms
 BUDGET_S = {"test": 0.1, "read": 0.5, "publish": 2.0}
 
@@ -71,7 +71,7 @@ class Comparison:
     def ratio(self, name: str, base: str) -> Ratio:
         """How many times faster `name` is than `base`: the median of the ratios of the
         blocks of each round, with its sign-test interval."""
-        return _ratio(self.blocks[base], self.blocks[name])
+        return paired_ratio(self.blocks[base], self.blocks[name])
 
     def to_json(self) -> dict:
         """Plain data for `utils.recorded`."""
@@ -262,24 +262,6 @@ def _summary(blocks, calls, first_s, device) -> Measurement:
     q1, median, q3 = statistics.quantiles(blocks, n=4, method="inclusive")
     return Measurement(median, q1, q3, len(blocks), calls, first_s,
                        torch.get_num_threads(), device, noisy=(q3 - q1) > 0.1 * median)
-
-
-def _ratio(base, new) -> Ratio:
-    """Median of the paired ratios and the order statistics that hold the true median
-    with 95 % (sign test: no distribution is assumed)."""
-    ratios = sorted(b / n for b, n in zip(base, new))
-    k = _sign_test_rank(len(ratios))
-    return Ratio(statistics.median(ratios), ratios[k], ratios[-1 - k], len(ratios))
-
-
-def _sign_test_rank(n: int, confidence=0.95) -> int:
-    """Largest k so that [sorted[k], sorted[n-1-k]] covers the median often enough."""
-    tail, k = 0.0, -1
-    while True:
-        tail += math.comb(n, k + 1) / 2**n
-        if 2 * tail > 1 - confidence:
-            return max(k, 0)
-        k += 1
 
 
 def _flat(value) -> list:

@@ -18,7 +18,7 @@ def _autoload():
     torch._register_device_module("own", sys.modules[__name__])
     torch.utils.generate_methods_for_privateuse1_backend()
     # The backward runs in the caller's thread: a thread of the device may
-    # outlive Python and abort the process (pytorch issue 190489).
+    # outlive Python and abort the process (compare pytorch issue 190489).
     torch.autograd.set_multithreading_enabled(False)
 
 
