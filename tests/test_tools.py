@@ -222,6 +222,12 @@ def test_unknown_chapter_and_bad_name(tmp_path, run):
     assert done.returncode == 2 and done.stderr.startswith("'My Laptop' is no name for a machine")
 
 
+def test_a_machine_is_not_called_as_all_are(capsys):
+    with pytest.raises(SystemExit):
+        record.Run(recorded.YOURS, "test")
+    assert "choose a name that tells yours from others" in capsys.readouterr().err
+
+
 def test_the_outputs_are_of_one_torch(monkeypatch, capsys):
     monkeypatch.setattr(execute, "version", lambda name: "2.6.0+cpu")
     monkeypatch.setattr(sys, "argv", ["execute"])

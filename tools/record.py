@@ -37,6 +37,9 @@ class Run:
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9-]{1,40}", self.machine):
             stop(f"{self.machine!r} is no name for a machine: small letters, digits and hyphens, 40 at most.", 2)
+        if self.machine == recorded.YOURS:
+            stop(f"{self.machine!r} is what every reader's own results are called: choose a name that tells yours "
+                 "from others.", 2)
 
     def all(self, paths) -> None:
         """Run chapters, keeping each as soon as it is through; ends the program at the
