@@ -346,6 +346,20 @@ def _traced_backward():
                 "Dynamo of this torch cannot trace backward() itself; newer ones have trace_autograd_ops.")
 
 
+def _gemm_template():
+    import torch
+
+    capability = torch.backends.cpu.get_cpu_capability()
+    if platform.system() == "Windows":
+        return Gate(False, "Inductor's C++ matrix-product template is not tried on Windows here.")
+    if platform.machine() not in ("x86_64", "AMD64") or not capability.startswith(("AVX2", "AVX512")):
+        return Gate(False, "Inductor's C++ matrix-product template needs an x86 CPU with AVX2 or newer; "
+                    "this one is %s with %s." % (platform.machine(), capability))
+    if not gate("compiler"):
+        return gate("compiler")
+    return Gate(True, "Inductor can build its C++ matrix-product template here (%s)." % capability)
+
+
 GATES = {
     "compiler": _compiler,
     "flex_compiled": _flex_compiled,
@@ -359,6 +373,10 @@ GATES = {
     "half_rms_norm": _since(
         (2, 9), "F.rms_norm computes in float32 inside.",
         "Up to torch 2.8 F.rms_norm squares in float16, which overflows."),
+    "gemm_template": _gemm_template,
+    "gemm_two_threads": _since(
+        (2, 6), "The template is built for any number of threads.",
+        "For two threads or more torch 2.5's template is C++ with a missing brace: this chapter uses one."),
     "gloo_recorder": _gloo_recorder,
     "fr_analyser": _fr_analyser,
     "cudnn_attention": _cudnn_attention,
