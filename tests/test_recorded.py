@@ -446,6 +446,28 @@ def test_other_load_counts_the_time_of_children(monkeypatch):
     assert load._tree_s(os.getpid()) > before
 
 
+ORPHAN = """
+import os, subprocess, sys, time
+from utils import load
+
+load.adopt_orphans()
+before = load._tree_s(os.getpid())
+work = "import time\\nwhile time.process_time() < 1: pass"
+subprocess.run([sys.executable, "-c", f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {work!r}])"])
+end = time.monotonic() + 60
+while (grown := load._tree_s(os.getpid()) - before) < 1 and time.monotonic() < end:
+    time.sleep(0.1)
+print(grown)
+"""
+
+
+def test_the_work_of_orphans_is_ours(python):
+    if not sys.platform.startswith("linux"):
+        pytest.skip("prctl is Linux's")
+    done = python(ORPHAN)
+    assert float(done.stdout) >= 1, done.stderr
+
+
 def test_other_load_is_none_where_it_cannot_be_told(monkeypatch):
     from utils import load
 

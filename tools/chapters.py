@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 
 from utils.fresh import kill_marked
-from utils.load import OtherLoad
+from utils.load import OtherLoad, adopt_orphans
 from utils.report import scrub
 
 REPO = Path(__file__).resolve().parent.parent
@@ -74,6 +74,7 @@ def execute(notebook, path: Path, env: dict[str, str]) -> float | None:
     """
     mark, start = uuid.uuid4().hex, time.monotonic()
     print(f"{path.stem} ({env.get('BOOK_EFFORT', 'read')})", flush=True)
+    adopt_orphans()
     try:
         with OtherLoad() as load:
             _run_cells(notebook, path, {**os.environ, **env, MARK: mark})

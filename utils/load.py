@@ -5,11 +5,13 @@ Linux only (/proc); elsewhere the answer is None. Imports without torch.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 _SHORTEST_S = 1.0  # /proc counts in ticks of 10 ms: a shorter time says nothing
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class OtherLoad:
@@ -45,6 +47,16 @@ class OtherLoad:
             return time.monotonic(), _busy_s(), _tree_s(self.pid)
         except (OSError, ValueError, IndexError, AttributeError):
             return None
+
+
+def adopt_orphans() -> None:
+    """From now on a descendant whose parent has ended becomes this process's child, not
+    that of the system's first process: a compiler's workers outlive who started them, and
+    what they compute is ours. Linux only; elsewhere nothing happens."""
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (OSError, AttributeError, TypeError):
+        pass  # no prctl here; Windows has no library of that name
 
 
 def _cores() -> int:
