@@ -60,3 +60,12 @@ def test_the_legend_covers_no_line(figures):
     figure.canvas.draw()
     legend, ax = figure.legends[0], figure.axes[0]
     assert not legend.get_window_extent().overlaps(ax.get_window_extent())
+
+
+@pytest.mark.parametrize("top, labels", [(1.6, ["0.5", "1"]), (3000, ["1", "10", "100", "1000"])])
+def test_an_axis_of_powers_has_plain_numbers(top, labels):
+    figure = plots.curves({"a": [(64, 0.45), (128, top)]}, title="t?", xlabel="x", ylabel="y", log=True)
+    figure.draw_without_rendering()
+    axis, low, high = figure.axes[0].yaxis, *figure.axes[0].get_ylim()
+    shown = [label.get_text() for label in axis.get_ticklabels() if low <= label.get_position()[1] <= high]
+    assert shown == labels and not any(label.get_text() for label in axis.get_ticklabels(minor=True))

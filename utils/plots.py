@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 BASELINE, FEATURE = "#8a5a00", "#0067a5"  # at least 4.5 to 1 on white, distinct in grey
 COLOURS = [BASELINE, FEATURE, "#b0306a", "#3b7d23", "#5d4a9c", "#444444"]
@@ -92,6 +92,10 @@ def curves(series: Mapping[str, list[tuple]], *, title: str, xlabel: str, ylabel
             ax.set_yscale("log")
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            # Powers of ten alone would leave an axis from 0.5 to 3 with one number.
+            low, high = ax.get_ylim()
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,)))
+            ax.yaxis.set_minor_formatter(NullFormatter())
         else:
             ax.set_ylim(bottom=0)
         ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
