@@ -58,10 +58,16 @@ FULL = {
     "r35_tiny": comparison("eager", {"compiled": (0.2, 0.1, 0.3)}),
     "r40_operators": rows(operator("matmul", "float16", 0.1, "slower"), operator("add", "float16", 1.5, "faster"),
                           operator("sum", "float16", 0.9, "slower"), operator("matmul", "bfloat16", 2.0, "faster")),
+    "r45_next_token": comparison("default", {"max-autotune": (1.2, 1.1, 1.3)}),
+    "r45_shapes": rows({"shape": "1x64x64", "value": 1.5, "low": 1.4, "high": 1.6},
+                       {"shape": "geometric mean", "value": 1.1, "low": 1.05, "high": 1.15}),
     "r60_hooks": comparison("eager", {"in pieces": (1, 1, 1), "one backward": (2, 1.8, 2.2)}),
     "r60_step": comparison("eager", {"in pieces": (0.6, 0.5, 0.7), "one backward": (0.5, 0.45, 0.55)}),
     "r70_overhead_number": comparison("off", {"on": (0.9, 0.85, 0.95)}),
     "r80_import": comparison("no backend", {"five backends": (0.98, 0.9, 1.1)}),
+    "r90_step_by_batch": rows(*[{"device": device, "batch": batch, "step_s": 1.0, "value": value, "low": value - 0.1,
+                                 "high": value + 0.1} for batch in (1, 256)
+                                for device, value in (("cpu", 1.0), ("own", 0.2 if batch == 1 else 0.5))]),
     "r95_starts": rows({"start": "empty folder", "first_call_s": 6.0}, {"start": "full folder", "first_call_s": 2.0}),
 }
 
@@ -73,9 +79,13 @@ def test_a_line_for_each_chapter():
     assert "5.00 MB of memory instead of 500 MB" in lines["10"]
     assert "Yes, for a million numbers: 3.00×" in lines["35"] and "for eight it is 0.20×" in lines["35"]
     assert "Seldom, on this CPU: 1 of 3 operators run faster in float16 and 2 slower" in lines["40"]
+    assert "Yes, for the next token of a small decoder: it comes 1.20× [1.10, 1.30] as fast" in lines["45"]
+    assert "the mean is 1.10× [1.05, 1.15]" in lines["45"]
     assert "Yes, for a step whose hooks work on the gradients" in lines["60"] and "runs 2.00× [1.80, 2.20] as" in lines["60"]
     assert "without hooks runs 0.50× [0.45, 0.55] as fast" in lines["60"]
     assert "0.90×" in lines["70"] and "takes 1.00 ms without a backend" in lines["80"]
+    assert ("on a device that PyTorch does not know: with 256 sequences" in lines["90"] and "0.50× [0.40, 0.60]" in lines["90"]
+            and "with 1 it runs 0.20×" in lines["90"])
     assert "Yes, from the second start on: the first call takes 2.00 s instead of 6.00 s" in lines["95"]
     assert "No: the first compiled call took 10.0 s, later ones 1.00 ms" in lines["00"]
     assert "with 48 layers it takes 3.00 s with one block compiled, 30.0 s as a whole" in lines["20"]

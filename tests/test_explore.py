@@ -138,8 +138,3 @@ def test_without_ipywidgets_the_html_stays(displayed, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert set(displayed(frames(8), "Window")) == {"text/html", "text/plain"}
-
-
-def test_imports_without_torch(python):
-    done = python("import sys; sys.modules['torch'] = None; import utils.explore")
-    assert done.returncode == 0, done.stderr

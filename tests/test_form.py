@@ -1,9 +1,7 @@
 """The canonical form of the notebooks: the book's own are in it, and every fault is found."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -244,19 +242,27 @@ def test_fix_gives_ids_to_an_old_notebook(tmp_path):
     assert ids[:3] == ["title", "title-text-1", "title-code-1"] and len(set(ids)) == len(ids)
 
 
-def command(*arguments):
-    return subprocess.run([sys.executable, "-m", "tools.notebook_form", *map(str, arguments)], capture_output=True,
-                          text=True, cwd=Path(__file__).parent.parent)
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """command("--fix", path) -> (exit status, stdout) of tools.notebook_form."""
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["notebook_form", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            notebook_form.main()
+        told = capsys.readouterr()
+        assert told.err == ""
+        return end.value.code, told.out
+    return run
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, command):
     path, broken = tmp_path / "10_small.ipynb", tmp_path / "20_broken.ipynb"
     path.write_text(nbformat.writes(messy()), encoding="utf-8")
     broken.write_text("{", encoding="utf-8")
     before = path.read_bytes()
-    done = command(path, broken)
-    assert done.returncode == 1 and path.read_bytes() == before
-    assert "10_small.ipynb, step-0: its metadata are not in the canonical form\n" in done.stdout
-    assert "20_broken.ipynb is not a notebook that can be read: " in done.stdout and done.stderr == ""
-    assert command("--fix", path).returncode == 0
-    assert command("--check", path).stdout == ""
+    status, told = command(path, broken)
+    assert status == 1 and path.read_bytes() == before
+    assert "10_small.ipynb, step-0: its metadata are not in the canonical form\n" in told
+    assert "20_broken.ipynb is not a notebook that can be read: " in told
+    assert command("--fix", path) == (0, "") and path.read_bytes() != before
+    assert command("--check", path) == (0, "")

@@ -116,7 +116,8 @@ def test_no_descendant_survives(end, marked):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 def test_a_killed_parent_leaves_no_child(marked, repo, tmp_path):
-    code = f"from utils.fresh import run_fresh; run_fresh({FAMILY + 'import time; time.sleep(100)'!r})"
+    code = ("from utils.fresh import run_fresh\n"
+            f"run_fresh({FAMILY + 'import time; time.sleep(100)'!r}, toolchain='cold')")  # nothing to probe first
     env = {**os.environ, "BOOK_TEST_FAMILY": "killed", "BOOK_CACHE": str(tmp_path)}
     parent = subprocess.Popen([sys.executable, "-c", code], env=env, cwd=repo)
     _until(lambda: len(marked("BOOK_TEST_FAMILY", "killed")) >= 5)

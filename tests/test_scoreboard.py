@@ -272,8 +272,3 @@ def test_a_hostile_ledger_leaves_the_rest_standing(case, folders, capsys):
 
 def test_there_are_enough_hostile_files():
     assert len(FILES) >= 30 and len(LEDGERS) >= 30
-
-
-def test_imports_without_torch(python):
-    done = python("import sys; sys.modules['torch'] = None; import utils.scoreboard as s; s.board(s.rows(s.files()))")
-    assert done.returncode == 0, done.stderr

@@ -94,15 +94,19 @@ def command(pid):
 def test_outputs_and_results_carry_one_run_id(tmp_path, run):
     path = write(tmp_path, "10_things", RECORDING, "print('effort', __import__('os').environ['BOOK_EFFORT'])")
     write(tmp_path, "20_others", "1 / 0")
-    done = run("10", "--allow-busy", "--name", "here")
+    plain = write(tmp_path, "30_plain", "print(1)")  # it records nothing
+    done = run("10", "30", "--allow-busy", "--name", "here")
     assert done.returncode == 0, done.stderr
+    assert chapters.read(plain).cells[0].outputs[0].text == "1\n"
     notebook = chapters.read(path)
     assert [c.execution_count for c in notebook.cells] == [1, 2]
     assert notebook.cells[1].outputs[0].text == "effort test\n"
     assert path.read_text(encoding="utf-8") == notebook_form.canonical(notebook)
     (file,) = (tmp_path / "recorded").iterdir()
     assert file.name.startswith("here.torch-") and recorded.check(file) == []
-    entry = json.loads(file.read_text(encoding="utf-8"))["chapters"]["10"]
+    recorded_chapters = json.loads(file.read_text(encoding="utf-8"))["chapters"]
+    assert list(recorded_chapters) == ["10"]
+    entry = recorded_chapters["10"]
     assert entry["run"]["id"] == notebook.metadata.book.run
     assert entry["results"]["10.things"]["rows"] == [{"count": 3}]
 
@@ -117,13 +121,6 @@ def test_record_keeps_no_outputs_and_joins_chapters(tmp_path, book):
     data = json.loads(file.read_text(encoding="utf-8"))
     assert list(data["chapters"]) == ["10", "20"]
     assert data["chapters"]["10"]["run"]["id"] != data["chapters"]["20"]["run"]["id"]
-
-
-def test_a_chapter_without_results_keeps_its_outputs(tmp_path, run):
-    path = write(tmp_path, "10_things", "print(1)")
-    done = run("--allow-busy")
-    assert done.returncode == 0 and chapters.read(path).cells[0].outputs
-    assert not (tmp_path / "recorded").exists()
 
 
 # --- nothing kept -----------------------------------------------------------------------
@@ -160,7 +157,7 @@ def test_an_interrupted_run_leaves_no_process(tmp_path, run, sent):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_killed_run_leaves_no_process(tmp_path, run):
-    source = "from utils.fresh import run_fresh\n\nrun_fresh('import time; time.sleep(600)')"
+    source = "from utils.fresh import run_fresh\n\nrun_fresh('import time; time.sleep(600)', toolchain='cold')"
     path = write(tmp_path, "10_things", source)
     before = path.read_bytes()
     done = run("--allow-busy", send=signal.SIGKILL, when="utils.fresh")
@@ -214,18 +211,19 @@ def test_another_machine_needs_another_name(tmp_path, book, capsys):
 # --- words on the command line ----------------------------------------------------------
 
 
-def test_unknown_chapter_and_bad_name(tmp_path, run):
-    write(tmp_path, "10_things", "1")
-    done = run("30")
-    assert done.returncode == 2 and done.stderr == "There is no chapter '30'; there are 10_things.\n"
-    done = run("10_things", "--name", "My Laptop")
-    assert done.returncode == 2 and done.stderr.startswith("'My Laptop' is no name for a machine")
-
-
-def test_a_machine_is_not_called_as_all_are(capsys):
-    with pytest.raises(SystemExit):
-        record.Run(recorded.YOURS, "test")
-    assert "choose a name that tells yours from others" in capsys.readouterr().err
+@pytest.mark.parametrize("words, said", [
+    (["30"], "There is no chapter '30'; there are 10_things.\n"),
+    (["10_things", "--name", "My Laptop"], "'My Laptop' is no name for a machine"),
+    (["--name", recorded.YOURS], "'this-machine' is what every reader's own results are called: choose a name that"),
+])
+def test_unknown_chapter_and_bad_name(tmp_path, monkeypatch, capsys, words, said):
+    write(tmp_path, "10_things", "1 / 0")
+    monkeypatch.setattr(chapters, "REPO", tmp_path)
+    monkeypatch.setattr(execute, "version", lambda name: execute.DEFAULT)
+    monkeypatch.setattr(sys, "argv", ["execute", *words])
+    with pytest.raises(SystemExit) as end:
+        execute.main()
+    assert end.value.code == 2 and capsys.readouterr().err.startswith(said)
 
 
 def test_the_outputs_are_of_one_torch(monkeypatch, capsys):

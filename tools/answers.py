@@ -87,6 +87,10 @@ def hooks_in_the_graph(data):
     return speedup(data, "60.hooks", "one backward")
 
 
+def next_token(data):
+    return speedup(data, "45.next_token", "max-autotune")
+
+
 def longest(data):
     """(row of flash, row of math) over the longest sequence of chapter 10."""
     rows = recorded_rows(data, "10.by_length")
@@ -158,6 +162,15 @@ def answer_40(data):
             f"faster in float16 and {slower} slower; a matrix product runs {ratio(of_row(product))} as fast.")
 
 
+def answer_45(data):
+    means = [row for row in recorded_rows(data, "45.shapes") if row["shape"] == "geometric mean"]
+    found = next_token(data)
+    return found and means and (
+        "Does it pay on a laptop?",
+        f"{yes_or_no(found)}, for the next token of a small decoder: it comes {ratio(found)} as fast as with Inductor's "
+        f"default; over a list of matrix products the mean is {ratio(of_row(means[0]))}.")
+
+
 def answer_50(data):
     found = window(data)
     return found and ("Does it pay on a laptop?",
@@ -187,6 +200,19 @@ def answer_80(data):
                       "do nothing.")
 
 
+def answer_90(data):
+    rows = recorded_rows(data, "90.step_by_batch")
+    there = [row for name in ("own", "xpu") for row in rows if row["device"] == name]
+    if not there:
+        return None
+    last = there[-1]
+    first = next(row for row in there if row["device"] == last["device"])
+    where = {"xpu": "on an Intel GPU", "own": "even on a device that PyTorch does not know"}[last["device"]]
+    return ("Does one program run everywhere?",
+            f"Yes, {where}: with {last['batch']} sequences a training step there runs {ratio(of_row(last))} as fast as on "
+            f"the CPU, with {first['batch']} it runs {ratio(of_row(first))} as fast.")
+
+
 def answer_95(data):
     starts = {row["start"]: row for row in recorded_rows(data, "95.starts")}
     if not {"empty folder", "full folder"} <= set(starts):
@@ -198,8 +224,8 @@ def answer_95(data):
 
 
 ANSWERS = {ask.__name__[-2:]: ask for ask in (
-    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_50, answer_60, answer_70, answer_80,
-    answer_95)}
+    answer_00, answer_10, answer_20, answer_30, answer_35, answer_40, answer_45, answer_50, answer_60, answer_70, answer_80,
+    answer_90, answer_95)}
 
 
 def answers(files) -> dict[str, str]:
@@ -220,6 +246,7 @@ HEADLINES = {
     "first call of a deep model:\nwhole / one block compiled": cold_start,
     "best Inductor case:\neager / compiled": best_case,
     "window attention:\ndense mask / FlexAttention": window,
+    "next token of a decoder:\nInductor's default / max-autotune": next_token,
     "step with gradient hooks:\neager / backward in one graph": hooks_in_the_graph,
     "one addition of eight numbers:\neager / compiled": eight_numbers,
 }

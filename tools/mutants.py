@@ -79,14 +79,16 @@ class Mutant:
         mark = uuid.uuid4().hex
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
         if self.caught_by == "chapter":
-            command += ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", str(CELL_TIMEOUT_S), self.file]
+            command += ["-p", "nbval.plugin", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", str(CELL_TIMEOUT_S), self.file]
             if (cfg := copy / "tests" / "sanitize.cfg").exists():
                 command += ["--nbval-sanitize-with", str(cfg)]
         else:
             command += self.caught_by.split()
         # PYTHONPATH: the copy's utils, not the installed ones.
         env = {**os.environ, "BOOK_EFFORT": "test", "BOOK_RESULTS": os.path.join(folder, "results"),
-               "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", chapters.MARK: mark}
+               "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1",
+               "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # half of the time of a short test
+               chapters.MARK: mark}
         with open(os.path.join(folder, "log"), "w+b") as log:
             process = subprocess.Popen(command, cwd=copy, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             try:
