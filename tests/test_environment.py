@@ -59,6 +59,21 @@ def test_gate_is_its_answer():
     assert Gate(True, "Yes.") and not Gate(False, "No.")
 
 
+def test_a_missing_driver_is_no_noise(monkeypatch):
+    import warnings
+
+    import torch
+
+    def none_and_says_so():
+        warnings.warn("no driver")
+        return False
+
+    monkeypatch.setattr(torch.cuda, "is_available", none_and_says_so)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert environment.pick_device().type != "cuda"
+
+
 def test_no_compiler_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", str(tmp_path / "none"))
     ok, reason = environment._compiler()

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 
 PYTHONS = {"2.5": ((3, 10), (3, 12)), "": ((3, 10), (3, 13))}  # by torch release; "" is any other
 EFFORTS = ("test", "read", "publish")
@@ -104,9 +105,11 @@ def pick_device():
     """CUDA, XPU or MPS where torch sees one, else the CPU."""
     import torch
 
-    for name in ("cuda", "xpu"):
-        if hasattr(torch, name) and getattr(torch, name).is_available():
-            return torch.device(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a build for a GPU whose driver is missing says so, each time
+        for name in ("cuda", "xpu"):
+            if hasattr(torch, name) and getattr(torch, name).is_available():
+                return torch.device(name)
     if torch.backends.mps.is_available():
         return torch.device("mps")
     return torch.device("cpu")
