@@ -47,7 +47,8 @@ def pair(request, edition):
 
 def test_every_cell_but_the_solutions_is_as_it_was(pair):
     chapter, learner = pair
-    kept = {name: cell.source for name, cell in code(chapter).items() if "solution" not in cell.metadata.get("tags", [])}
+    kept = {name: cell.source for name, cell in code(chapter).items()
+            if "solution" not in cell.metadata.get("tags", [])}
     assert {name: cell.source for name, cell in code(learner).items()} == kept
     assert list(code(learner)) == list(kept)
     assert [cell.id for cell in learner.cells] == [cell.id for cell in chapter.cells]
@@ -73,7 +74,8 @@ def test_each_solution_is_a_link_to_its_exercise(pair):
     assert len(solved) == sum(name.startswith("solution-") for name in code(chapter))
     for cell in solved:
         number, k = cell.id.split("-")[1:]
-        assert cell.cell_type == "markdown" and f"{number}_" in cell.source and f"#exercise-{number}-{k}-" in cell.source
+        assert cell.cell_type == "markdown"
+        assert f"{number}_" in cell.source and f"#exercise-{number}-{k}-" in cell.source
 
 
 def test_the_instructor_keeps_the_notes(pair):
@@ -106,7 +108,8 @@ def test_the_form_of_the_book(edition):
 
 
 def test_what_a_chapter_opens_is_there(edition):
-    opened = {found for stem in CHAPTERS for cell in code(chapters.read(edition / "chapters" / f"{stem}.ipynb")).values()
+    learners = [chapters.read(edition / "chapters" / f"{stem}.ipynb") for stem in CHAPTERS]
+    opened = {found for learner in learners for cell in code(learner).values()
               for found in re.findall(r"""["'](\.\./[\w./-]+|own_device[\w/.-]*)["']""", cell.source)}
     assert "../benchmarks/aa.json" in opened
     for name in opened:
@@ -114,7 +117,8 @@ def test_what_a_chapter_opens_is_there(edition):
     own = {path.relative_to(REPO) for path in (REPO / "chapters" / "own_device").rglob("*")
            if path.suffix in (".py", ".cpp")}
     assert own and all((edition / path).is_file() for path in own)
-    assert {p.name for p in (edition / "recorded").glob("*.json")} == {p.name for p in (REPO / "recorded").glob("*.json")}
+    files, kept = ({path.name for path in (place / "recorded").glob("*.json")} for place in (REPO, edition))
+    assert files and kept == files
 
 
 def test_its_commands_start_from_the_zip_alone(edition):
@@ -195,7 +199,7 @@ def test_a_wheelhouse_has_all_that_the_book_asks_for(system):
 
 def test_the_wheel_list_is_that_of_the_lane():
     lines = workshop.wheel_list().splitlines()
-    pins = (REPO / "constraints" / f"torch-{setup_env.DEFAULT}.txt").read_text(encoding="utf-8").splitlines()
+    pins = (REPO / f"constraints/torch-{setup_env.DEFAULT}.txt").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if not line.startswith("#")] == [line for line in pins if line and line[0] != "#"]
 
 

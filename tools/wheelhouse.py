@@ -58,6 +58,15 @@ def arguments(pins: list[str], system: str, python: str, index: str) -> list[str
             *(["--extra-index-url", index] if index else []), *pins]
 
 
+def download(command: list[str]):
+    """Run pip; end with what it says when it fails."""
+    done = subprocess.run([sys.executable, "-m", "pip", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
+    if done.returncode:
+        errors = [line for line in done.stdout.splitlines() if line.startswith("ERROR")]
+        stop("The wheelhouse is not complete:\n" + "\n".join(errors or done.stdout.splitlines()[-5:]))
+
+
 def checked(options):
     """(python, for the CPU alone?) of the options; ends with a sentence on what cannot be."""
     python = options.python or "%d.%d" % sys.version_info[:2]
@@ -67,8 +76,7 @@ def checked(options):
     cpu = options.index.rstrip("/").endswith("/cpu")
     if options.index and not cpu:
         # The pins name the CUDA packages of the usual build.
-        stop("A wheelhouse is made from the usual index, or with torch from one of CPU builds (its address ends in /cpu).",
-             2)
+        stop("Torch comes from the usual index or from one of CPU builds, whose address ends in /cpu.", 2)
     return python, cpu
 
 
@@ -83,11 +91,9 @@ def main():
     text = (REPO / "constraints" / f"torch-{DEFAULT}.txt").read_text(encoding="utf-8")
     pins = wanted(text, options.system, python, cpu)
     print(f"Downloading {len(pins)} packages for {options.system}, Python {python} ...", flush=True)
-    done = subprocess.run([sys.executable, "-m", "pip", *arguments(pins, options.system, python, options.index)],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        errors = [line for line in done.stdout.splitlines() if line.startswith("ERROR")]
-        stop("The wheelhouse is not complete:\n" + "\n".join(errors or done.stdout.splitlines()[-5:]))
+    torch = [pin for pin in pins if pin.startswith("torch==")]
+    download(arguments(torch, options.system, python, options.index))  # the other index is asked for torch alone
+    download(arguments([pin for pin in pins if pin not in torch], options.system, python, ""))
     size = sum(path.stat().st_size for path in FOLDER.iterdir())
     print(f"_build/wheelhouse/ holds {len(list(FOLDER.iterdir()))} wheels, {memory(size)}: "
           "copy it beside START.md as wheelhouse/.")
