@@ -4,6 +4,7 @@ That its notebooks run is asked by `make test-workshop`; that its links to the s
 somewhere, by the browser tests.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -165,6 +166,16 @@ def test_the_same_book_makes_the_same_zip(edition, tmp_path):
     assert (tmp_path / "a.zip").read_bytes() != (tmp_path / "b.zip").read_bytes()
 
 
+def test_the_site_in_it_has_no_buttons_that_lead_outside(monkeypatch):
+    def build():
+        raise SystemExit(f"built for {os.environ.get('REPO_URL')}")
+
+    monkeypatch.setenv("REPO_URL", "https://github.com/someone/something")
+    monkeypatch.setattr(workshop.site, "build", build)
+    with pytest.raises(SystemExit, match="built for None"):
+        workshop.main()
+
+
 # --- wheels -----------------------------------------------------------------------------
 
 
@@ -233,3 +244,11 @@ def test_a_lane_is_made_from_the_wheels_alone(tmp_path, monkeypatch):
         given = arguments("folder")
         assert given[-3:] == ["--no-index", "--find-links", str(tmp_path)] and "https://example.org" not in given
     assert len(steps) == 2
+
+
+def test_an_empty_folder_of_wheels_is_one_sentence(edition, tmp_path):
+    """With a real pip, which asks nobody."""
+    done = subprocess.run([sys.executable, "tools/setup_env.py", "lane", "--wheels", str(tmp_path)], cwd=edition,
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith(f"The wheelhouse has no package torch=={setup_env.DEFAULT} for")
+    assert len(done.stderr.splitlines()) == 1

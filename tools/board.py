@@ -31,6 +31,9 @@ from utils.ratio import Ratio
 BUILT = REPO / "_build" / "board.html"
 CHANCE = 0.05  # an order that chance alone makes as often explains nothing
 DRAWN = 40     # results in a chapter's figure
+TOO_FEW = "These runs are too few, or too much alike, to tell what orders them."
+READING = ("A ratio above one is faster than what it is measured against. A property orders the runs when its groups "
+           "do not overlap, and chance would seldom do the same; it need not be the cause.")
 
 
 # --- what was measured --------------------------------------------------------------
@@ -154,7 +157,7 @@ def explained(result: Result) -> str:
     if told:
         return f"{_upper(' and '.join(told))} each order the runs; this room cannot tell which of them it is."
     if not asked(result):
-        return "These runs are too few, or too much alike, to tell what orders them."
+        return TOO_FEW
     return "Nothing that the files know orders the runs."
 
 
@@ -168,6 +171,8 @@ def overall(found: list[Result]) -> str:
     counts = Counter(what for result in apart for what, _ in orders(result))
     if not apart:
         return "No result sets two runs of this room apart."
+    if not any(map(asked, apart)):
+        return TOO_FEW
     told = ", ".join(f"{what} orders {number}" for what, number in counts.most_common())
     rest = sum(not orders(result) for result in apart)
     return (f"Of {len(apart)} results that set runs apart, {told + ', and ' if told else ''}"
@@ -213,10 +218,9 @@ def _count(number: int, what: str) -> str:
 def html(files, found, judged, faults) -> str:
     """The text of the page. All that a file says is escaped."""
     machines = {data["machine"] for data in files}
-    parts = [f"<h1>The room's board</h1><p>{_count(len(files), 'run')} of {_count(len(machines), 'machine')}, torch "
-             f"{', '.join(sorted({escape(recorded.release(data)) for data in files}))}.</p><p>{escape(overall(found))}</p>"
-             "<p><small>A ratio above one is faster than what it is measured against. A property orders the runs when its "
-             "groups do not overlap, and chance would seldom do the same; it need not be the cause.</small></p>"]
+    releases = ", ".join(sorted({recorded.release(data) for data in files}))
+    parts = [f"<h1>The room's board</h1><p>{_count(len(files), 'run')} of {_count(len(machines), 'machine')}, "
+             f"torch {escape(releases)}.</p><p>{escape(overall(found))}</p><p><small>{READING}</small></p>"]
     if faults:
         parts.append(f"<h2>Left out</h2><ul>{''.join(f'<li>{escape(fault)}</li>' for fault in faults)}</ul>")
     for number in sorted({result.chapter for result in found}):
@@ -231,9 +235,10 @@ def html(files, found, judged, faults) -> str:
 
 def _chapter(number: str, found: list[Result]) -> str:
     title = scoreboard.chapter_pages().get(number, number).removesuffix(".ipynb").replace("_", " ")
-    data = base64.b64encode(plots.png(figure(found[:DRAWN]))).decode()
+    drawn = found[:DRAWN]
+    data = base64.b64encode(plots.png(figure(drawn))).decode()
     alt = "Ratios of all runs, a line a result: " + "; ".join(
-        f"{result.name}, {ratio(result.worst.ratio.value)} to {ratio(result.best.ratio.value)}" for result in found[:DRAWN])
+        f"{result.name}, {ratio(result.worst.ratio.value)} to {ratio(result.best.ratio.value)}" for result in drawn)
     return (f'<h2>Chapter {escape(title)}</h2><img alt="{escape(alt)}." src="data:image/png;base64,{data}">'
             + "".join(map(_card, found)))
 

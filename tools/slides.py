@@ -1,4 +1,4 @@
-"""A deck of slides a chapter, from the same notebooks: python -m tools.slides [CHAPTER ...]
+"""A deck of slides a chapter, from the same notebooks: python -m tools.slides
 
 Writes _build/slides/<chapter>.html and an index. A deck is one file that asks for nothing
 else. A section is a slide: its first text, its figures, else its first short table; the
@@ -7,7 +7,6 @@ rest is folded. Checks, solutions and the instructor's note are left out. Needs 
 
 import base64
 import re
-import sys
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -217,7 +216,7 @@ def write(folder: Path, paths: list[Path]):
 
 
 def main():
-    paths = [path for path in chapters.find(sys.argv[1:]) if path.stem[:2] not in NO_CHAPTER]
+    paths = [path for path in chapters.find() if path.stem[:2] not in NO_CHAPTER]
     write(BUILT, paths)
     print(f"{len(paths)} decks are in _build/slides/: open index.html in a browser.")
 
