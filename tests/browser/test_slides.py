@@ -109,13 +109,17 @@ def test_a_deck_holds_the_chapter(name, folder):
     assert f"<h1>{title[2:]}</h1>" in first and slides.markdown(question) in first
     pictures = [out for cell in chapter.cells for out in cell.get("outputs", [])
                 if "image/png" in out.get("data", {}) and not cell.id.startswith(slides.LEFT_OUT)]
-    assert text.count('<img alt="') >= len(pictures) > 0
+    assert text.count('<img alt="') >= len(pictures)
     last = re.search(r"<h2>Key points</h2>.*?</section>", text, re.S)[0]
     assert last.count("<li>") >= 3
     for cell in chapter.cells:
         if cell.id.startswith("solution-"):
             assert slides._pre(cell.source, "x").partition("<code>")[2] not in text
     assert not re.search(r"(?:src|href)=\"(?!data:|https://|#|index\.html|\d\d_\w+\.html)", text)
+
+
+def test_some_deck_has_figures(folder):
+    assert sum((folder / f"{name}.html").read_text(encoding="utf-8").count("<img alt=") for name in PATHS) > 10
 
 
 # --- in the browser -------------------------------------------------------------------------
