@@ -29,11 +29,13 @@ def comparison(case, value, width=0.02):
     return entry
 
 
-def learner(machine, torch="2.13.0", cores=4, threads=None, device="cpu", load=0.01, cpu="A CPU", **ratios):
+def learner(machine, torch="2.13.0", cores=4, threads=None, device="cpu", load=0.01, cpu="A CPU", can=..., **ratios):
     """A learner's file: steady=1.5 is the ratio of 20.steady."""
     data = copy.deepcopy(test_recorded.GOOD)
     data["machine"] = machine
     data["provenance"] |= {"torch": torch, "cores": cores, "device": device, "cpu": cpu}
+    if can is not ...:
+        data["provenance"]["capability"] = can
     data["chapters"]["20"]["run"] |= {"threads": threads or cores, "other_load": load}
     data["chapters"]["20"]["results"] = {f"20.{name}": comparison("compiled", value) for name, value in ratios.items()}
     return data
@@ -169,6 +171,14 @@ def test_one_run_in_the_wrong_place_spoils_an_order(tmp_path):
     assert board.explained(found) == "Nothing that the files know orders the runs."
 
 
+def test_what_a_file_does_not_know_is_not_asked(tmp_path):
+    for last, wanted in (("AVX512", ["the CPU's capability"]), (..., []), (None, [])):
+        files = [learner(f"m{n:02}", can=last if n == 15 else "AVX2" if n < 8 else "AVX512", steady=1.0 + n)
+                 for n in range(16)]
+        found = by_name(board.read(put(tmp_path, *files))[0])["20.steady"]
+        assert [what for what, _ in board.orders(found)] == wanted
+
+
 def test_groups_are_listed_from_slow_to_fast(tmp_path):
     files = [learner(f"m{n:02}", device=("cuda: A GPU", "cpu", "xpu: Another")[n % 3], steady=1.0 + n % 3 + n / 100)
              for n in range(15)]
@@ -176,7 +186,7 @@ def test_groups_are_listed_from_slow_to_fast(tmp_path):
     assert (what, order) == ("the device", ["cuda", "cpu", "xpu"])
 
 
-@pytest.mark.parametrize("share, word", [(None, "unknown"), (0.0, "quiet"), (0.1, "quiet"), (0.11, "busy")])
+@pytest.mark.parametrize("share, word", [(None, None), (0.0, "quiet"), (0.1, "quiet"), (0.11, "busy")])
 def test_other_load_is_quiet_or_busy(share, word):
     assert board.KNOWN["the load by other programs"]({}, {"other_load": share}) == word
 

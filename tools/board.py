@@ -73,14 +73,15 @@ class Result:
 
 
 def _load(share) -> str:
-    return "unknown" if share is None else "busy" if share > BUSY else "quiet"
+    return None if share is None else "busy" if share > BUSY else "quiet"
 
 
-# What a file knows of a run: (provenance, run) -> a word or number. How each is told.
+# What a file knows of a run: (provenance, run) -> a word or number, None where it does not.
 KNOWN: dict[str, Callable] = {
     "the CPU": lambda machine, run: machine["cpu"],
+    "the CPU's capability": lambda machine, run: machine.get("capability"),
     "the number of cores": lambda machine, run: machine["cores"],
-    "the number of threads": lambda machine, run: run["threads"] or "unknown",
+    "the number of threads": lambda machine, run: run["threads"],
     "the device": lambda machine, run: machine["device"].partition(":")[0],
     "the version of torch": lambda machine, run: machine["torch"].split("+")[0],
     "the load by other programs": lambda machine, run: _load(run["other_load"]),
@@ -109,14 +110,14 @@ def results(files: list[dict]) -> list[Result]:
 
 def asked(result: Result) -> dict[str, dict]:
     """Property -> its groups, value -> places of the points. Only properties that could
-    order the runs by more than chance: not one that all runs share, or that differs in
-    nearly every run."""
+    order the runs by more than chance: not one that all runs share, that differs in nearly
+    every run, or that some file does not know."""
     groups = {}
     for what in KNOWN:
         parts: dict = {}
         for place, point in enumerate(result.points):
             parts.setdefault(point.knows[what], []).append(place)
-        if len(parts) > 1 and _by_chance(parts) <= CHANCE:
+        if None not in parts and len(parts) > 1 and _by_chance(parts) <= CHANCE:
             groups[what] = parts
     return groups
 
