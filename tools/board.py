@@ -268,7 +268,7 @@ def figure(found: list[Result]) -> Figure:
             ax.plot(values, [place] * len(values), color=plots.FEATURE, marker="o", ms=5, ls="", alpha=0.6)
         ax.axvline(1, color="#333333", lw=1, ls="--")
         ax.set(title="How far do the machines lie apart?", xlabel="times as fast as the baseline")
-        ax.set_yticks(range(len(found)), [result.name.partition(" against ")[0][:28] for result in found])
+        ax.set_yticks(range(len(found)), [result.name.partition(" against ")[0][:28].strip() for result in found])
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)
         for show in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):

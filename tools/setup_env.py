@@ -62,10 +62,14 @@ def wheels(named):
 def pip(folder, *arguments):
     python = os.path.join(folder, "Scripts" if os.name == "nt" else "bin", "python")
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"] + list(arguments)
+    env = None
+    if "--no-index" in arguments:  # a folder alone: what pip is set to elsewhere does not count
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+        env["PIP_CONFIG_FILE"] = os.devnull
     start = time.time()
     with tempfile.TemporaryFile() as log:
         try:
-            process = subprocess.Popen(command, cwd=REPO, stdout=log, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(command, cwd=REPO, env=env, stdout=log, stderr=subprocess.STDOUT)
         except OSError as error:
             fail("pip could not be started in %s: %s" % (os.path.relpath(folder, REPO), error))
         while process.poll() is None:
@@ -82,9 +86,10 @@ def pip(folder, *arguments):
     if re.search(r"Temporary failure in name resolution|Failed to establish a new connection|"
                  r"NameResolutionError|Network is unreachable|nodename nor servname", text):
         fail("The packages could not be downloaded: there is no network, or the package index is out of reach.")
-    if wanted and "--no-index" in arguments:
-        fail("The wheelhouse has no package %s for this system and Python %d.%d: python -m tools.wheelhouse makes one."
-             % ((wanted.group(1),) + sys.version_info[:2]))
+    if "--no-index" in arguments and (wanted or "Cannot install" in text):  # what pip says of a pin that it lacks
+        named = re.search(r"(?:found for|Cannot install) ([\w.-]+[<>=]\S+)", text)
+        fail("The wheelhouse lacks %s for this system and Python %d.%d: python -m tools.wheelhouse fills one."
+             % ((named.group(1) if named else "packages",) + sys.version_info[:2]))
     if wanted:
         fail("There is no package %s for this system and Python %d.%d." % ((wanted.group(1),) + sys.version_info[:2]))
     fail("pip could not install the packages:\n" + "\n".join(lines or text.splitlines()[-15:]))
