@@ -186,13 +186,15 @@ windows==1.2 ; sys_platform == 'win32'
 both==1.3 ; python_full_version >= '3.11' and sys_platform == 'linux'
 apple==1.4 ; platform_machine == 'arm64' and sys_platform == 'darwin'
 nvidia-x==1.5 ; sys_platform == 'linux'
+patch==1.6 ; python_full_version < '3.13.5'
+patch==1.7 ; python_full_version >= '3.13.5'
 """
 
 
 @pytest.mark.parametrize("system, python, cpu, names", [
-    ("linux", "3.10", False, "always old nvidia-x"), ("linux", "3.12", False, "always both nvidia-x"),
-    ("linux", "3.12", True, "always both"), ("windows", "3.12", False, "always windows"),
-    ("macos", "3.10", True, "always old apple")])
+    ("linux", "3.10.0", False, "always old nvidia-x patch"), ("linux", "3.12.0", False, "always both nvidia-x patch"),
+    ("linux", "3.12.0", True, "always both patch"), ("windows", "3.12.0", False, "always windows patch"),
+    ("macos", "3.10.0", True, "always old apple patch")])
 def test_the_pins_of_a_system_and_a_python(system, python, cpu, names):
     assert [pin.split("==")[0] for pin in wheelhouse.wanted(PINS, system, python, cpu)] == names.split()
 
@@ -200,12 +202,29 @@ def test_the_pins_of_a_system_and_a_python(system, python, cpu, names):
 @pytest.mark.parametrize("system", wheelhouse.PLATFORMS)
 def test_a_wheelhouse_has_all_that_the_book_asks_for(system):
     text = (REPO / "constraints" / f"torch-{setup_env.DEFAULT}.txt").read_text(encoding="utf-8")
-    found = [pin.split("==")[0] for pin in wheelhouse.wanted(text, system, "3.12", cpu=True)]
+    found = [pin.split("==")[0] for pin in wheelhouse.wanted(text, system, "3.12.0", cpu=True)]
     asked = re.findall(r"^([a-z][\w-]+)>=", (REPO / "requirements.txt").read_text(encoding="utf-8"), re.M)
     assert set(asked) <= set(found) and len(found) == len(set(found))
     assert "setuptools" in found  # builds the book itself, offline
     command = wheelhouse.arguments(["a==1"], system, "3.12", "")
     assert command[-1] == "a==1" and "--no-deps" in command and wheelhouse.PLATFORMS[system][0] in command
+
+
+def test_a_pin_of_a_later_patch_is_downloaded_too(tmp_path, monkeypatch, capsys):
+    """Python 3.13.0 and 3.13.9 in one room: two versions of a package, which pip takes one by one."""
+    (tmp_path / "constraints").mkdir()
+    (tmp_path / "constraints" / f"torch-{setup_env.DEFAULT}.txt").write_text(PINS + "torch==9\n", encoding="utf-8")
+    asked = []
+    for name, value in (("REPO", tmp_path), ("FOLDER", tmp_path), ("download", asked.append)):
+        monkeypatch.setattr(wheelhouse, name, value)
+    words = ["--system", "windows", "--python", "3.13", "--index", "https://example.org/cpu"]
+    monkeypatch.setattr(sys, "argv", ["wheelhouse", *words])
+    wheelhouse.main()
+    told = [(command[command.index("--python-version") + 1], "--extra-index-url" in command,
+             [word for word in command if "==" in word]) for command in asked]
+    assert told == [("3.13.0", True, ["torch==9"]), ("3.13.0", False, ["always==1.0", "windows==1.2", "patch==1.6"]),
+                    ("3.13.99", False, ["patch==1.7"])]
+    assert "Downloading 5 packages for windows, Python 3.13" in capsys.readouterr().out
 
 
 def test_the_wheel_list_is_that_of_the_lane():

@@ -34,13 +34,14 @@ MARKERS = {
     "windows": {"os_name": "nt", "sys_platform": "win32", "platform_system": "Windows", "platform_machine": "AMD64"},
     "macos": {"os_name": "posix", "sys_platform": "darwin", "platform_system": "Darwin", "platform_machine": "arm64"},
 }
+OLDEST, NEWEST = 0, 99  # patches of a Python
 GPU = ("cuda-", "nvidia-", "triton")  # what torch's build for the CPU does not ask for
 
 
 def wanted(pins: str, system: str, python: str, cpu: bool) -> list[str]:
-    """The pins of a constraints file that hold for a system and a Python such as "3.12".
+    """The pins of a constraints file that hold for a system and a Python such as "3.12.0".
     pip would judge their markers by the machine it runs on."""
-    where = {**MARKERS[system], "python_version": python, "python_full_version": f"{python}.0",
+    where = {**MARKERS[system], "python_version": python.rpartition(".")[0], "python_full_version": python,
              "implementation_name": "cpython", "platform_python_implementation": "CPython"}
     found = []
     for line in pins.splitlines():
@@ -89,11 +90,16 @@ def main():
     options = parser.parse_args()
     python, cpu = checked(options)
     text = (REPO / "constraints" / f"torch-{DEFAULT}.txt").read_text(encoding="utf-8")
-    pins = wanted(text, options.system, python, cpu)
-    print(f"Downloading {len(pins)} packages for {options.system}, Python {python} ...", flush=True)
-    torch = [pin for pin in pins if pin.startswith("torch==")]
-    download(arguments(torch, options.system, python, options.index))  # the other index is asked for torch alone
-    download(arguments([pin for pin in pins if pin not in torch], options.system, python, ""))
+    # Some pins depend on the patch of a Python, which the machines of a room need not share.
+    oldest, newest = (wanted(text, options.system, f"{python}.{patch}", cpu) for patch in (OLDEST, NEWEST))
+    print(f"Downloading {len({*oldest, *newest})} packages for {options.system}, Python {python} ...", flush=True)
+    torch = [pin for pin in oldest if pin.startswith("torch==")]
+    rest = [pin for pin in oldest if pin not in torch]
+    later = [pin for pin in newest if pin not in oldest]
+    download(arguments(torch, options.system, f"{python}.{OLDEST}", options.index))  # another index has torch alone
+    for pins, patch in ((rest, OLDEST), (later, NEWEST)):
+        if pins:
+            download(arguments(pins, options.system, f"{python}.{patch}", ""))
     size = sum(path.stat().st_size for path in FOLDER.iterdir())
     print(f"_build/wheelhouse/ holds {len(list(FOLDER.iterdir()))} wheels, {memory(size)}: "
           "copy it beside START.md as wheelhouse/.")
