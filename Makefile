@@ -6,6 +6,9 @@ PYTHON ?= python3
 # TORCH_INDEX=https://... takes torch from another index (CPU-only, CUDA or XPU builds).
 TORCH_INDEX ?=
 PORT ?= 8000
+# Of the room that make wheelhouse fills a folder for: SYSTEM=windows ROOM_PYTHON=3.12.
+SYSTEM ?=
+ROOM_PYTHON ?=
 
 LANE := .venv/torch-$(TORCH)
 SITE := .venv/site
@@ -15,6 +18,7 @@ IN_SITE := $(SITE)/bin/python
 SETUP := $(PYTHON) tools/setup_env.py
 
 .PHONY: help book serve test test-site mutants lab doctor execute record clean
+.PHONY: workshop test-workshop wheelhouse slides board
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +31,10 @@ help:
 	@echo "make doctor              can this machine run the book?"
 	@echo "make execute CHAPTER=20  run a chapter and keep its outputs and results"
 	@echo "make record NAME=x       run the chapters and keep their results as machine x"
+	@echo "make workshop            what a room of learners needs, as one zip; make test-workshop runs it"
+	@echo "make wheelhouse          its packages for a room without internet; SYSTEM=windows another system"
+	@echo "make slides              a deck of slides a chapter, each one HTML file"
+	@echo "make board DIR=room      the scoreboard of a folder of learners' results"
 	@echo "make clean               remove all that the book wrote"
 
 # A lane is complete when its stamp is newer than what it is made from.
@@ -63,6 +71,21 @@ execute: $(LANE)/.complete
 record: $(LANE)/.complete
 	@test -n "$(NAME)" || { echo "make record wants a name for the machine: make record NAME=my-laptop"; exit 2; }
 	@$(IN_LANE) -m tools.record "$(NAME)" $(CHAPTER)
+
+workshop: $(SITE)/.complete
+	@$(IN_SITE) -m tools.workshop
+
+test-workshop: $(LANE)/.complete workshop
+	@$(IN_LANE) -m pytest tests/workshop -q
+
+wheelhouse: $(SITE)/.complete
+	@$(IN_SITE) -m tools.wheelhouse $(if $(SYSTEM),--system "$(SYSTEM)") --python "$(ROOM_PYTHON)" --index "$(TORCH_INDEX)"
+
+slides: $(SITE)/.complete
+	@$(IN_SITE) -m tools.slides
+
+board: $(SITE)/.complete
+	@$(IN_SITE) -m tools.board $(if $(DIR),"$(DIR)")
 
 clean:
 	@$(PYTHON) tools/clean.py

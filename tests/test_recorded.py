@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import torch
 
 from utils import recorded, untrusted
 from utils.load import OtherLoad
@@ -206,10 +207,23 @@ def test_provenance_names_no_folder_of_this_machine(fresh):
     assert str(REPO) not in text and str(Path.home()) + os.sep not in text
     found = recorded.own()
     assert found["provenance"]["cores"] == os.cpu_count()
+    assert found["provenance"]["capability"] == torch.backends.cpu.get_cpu_capability()
     assert found["chapters"]["20"]["run"]["effort"] in ("test", "read", "publish")
 
 
 # --- merging ----------------------------------------------------------------------------
+
+
+def test_older_files_lack_the_capability(fresh):
+    """It came later: they stay in order, and do not mix with newer ones unseen."""
+    put(fresh, GOOD)
+    assert recorded.check(fresh / NAME) == [] and "capability" not in GOOD["provenance"]
+    put(fresh / "results", changed("provenance/capability", "AVX2"), "20.json")
+    older = copy.deepcopy(GOOD)
+    older["chapters"] = {"30": {**GOOD["chapters"]["20"], "results": {}}}
+    put(fresh / "results", older, "30.json")
+    with pytest.raises(ValueError, match="30.json: its capability is not"):
+        recorded.merge(fresh / "results", "my-box")
 
 
 def test_merge_refuses_a_mixture(fresh, monkeypatch):
@@ -265,6 +279,7 @@ BAD_DATA = {
     "machine in capitals": (changed("machine", "Laptop"), "machine has the value"),
     "machine with a line break": (changed("machine", "a-laptop\n"), "machine holds a character"),
     "version with a path": (changed("provenance/torch", "2.13.0/../x"), "provenance.torch has the value"),
+    "capability is a number": (changed("provenance/capability", 2), "provenance.capability should be string"),
     "cpu is a list": (changed("provenance/cpu", ["x"]), "provenance.cpu should be string"),
     "script": (changed("provenance/cpu", "<script>alert(1)</script>"), "provenance.cpu has the value '<script>"),
     "script in a key": (changed(f"{STEADY}/entries/<img src=x>", {}), "has the value '<img src=x>'"),

@@ -2,7 +2,8 @@
 
 Standard library only, readable by an old Python so that it can say that it is too old.
 A lane is .venv/torch-<version>: the pins of constraints/torch-<version>.txt, or for any
-other version the default lane's pins without torch's own lines.
+other version the default lane's pins without torch's own lines. Where a folder wheelhouse/
+stands beside tools/, or --wheels names one, it installs from there and asks no index.
 """
 
 import argparse
@@ -47,13 +48,28 @@ def pins(release, folder):
     return path
 
 
+def wheels(named):
+    """pip's arguments for a folder of wheels: the named one, else wheelhouse/; none without."""
+    folder = os.path.abspath(named) if named else os.path.join(REPO, "wheelhouse")
+    if os.path.isdir(folder):
+        print("Installing from %s, without the network" % os.path.basename(folder), flush=True)
+        return ["--no-index", "--find-links", folder]
+    if named:
+        fail("There is no folder %s." % named)
+    return []
+
+
 def pip(folder, *arguments):
     python = os.path.join(folder, "Scripts" if os.name == "nt" else "bin", "python")
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"] + list(arguments)
+    env = None
+    if "--no-index" in arguments:  # a folder alone: what pip is set to elsewhere does not count
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+        env["PIP_CONFIG_FILE"] = os.devnull
     start = time.time()
     with tempfile.TemporaryFile() as log:
         try:
-            process = subprocess.Popen(command, cwd=REPO, stdout=log, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(command, cwd=REPO, env=env, stdout=log, stderr=subprocess.STDOUT)
         except OSError as error:
             fail("pip could not be started in %s: %s" % (os.path.relpath(folder, REPO), error))
         while process.poll() is None:
@@ -70,6 +86,10 @@ def pip(folder, *arguments):
     if re.search(r"Temporary failure in name resolution|Failed to establish a new connection|"
                  r"NameResolutionError|Network is unreachable|nodename nor servname", text):
         fail("The packages could not be downloaded: there is no network, or the package index is out of reach.")
+    if "--no-index" in arguments and (wanted or "Cannot install" in text):  # what pip says of a pin that it lacks
+        named = re.search(r"(?:found for|Cannot install) ([\w.-]+[<>=]\S+)", text)
+        fail("The wheelhouse lacks %s for this system and Python %d.%d: python -m tools.wheelhouse fills one."
+             % ((named.group(1) if named else "packages",) + sys.version_info[:2]))
     if wanted:
         fail("There is no package %s for this system and Python %d.%d." % ((wanted.group(1),) + sys.version_info[:2]))
     fail("pip could not install the packages:\n" + "\n".join(lines or text.splitlines()[-15:]))
@@ -94,6 +114,7 @@ def main():
     parser.add_argument("kind", choices=["lane", "site"])
     parser.add_argument("torch", nargs="?", default=DEFAULT)
     parser.add_argument("--index", default="")
+    parser.add_argument("--wheels", default="", help="install a lane from this folder, without the network")
     options = parser.parse_args()
     if options.kind == "site":
         check_python("")
@@ -107,12 +128,13 @@ def main():
         fail("TORCH=%s is older than the release this book is about: take 2.5.1 or newer." % options.torch)
     check_python(options.torch)
     # Beside the usual index: it has what torch needs, and pip prefers 2.13.0+cpu to 2.13.0.
-    index = ["--extra-index-url", options.index] if options.index else []
+    local = wheels(options.wheels)
+    index = local or (["--extra-index-url", options.index] if options.index else [])
     make("torch-" + options.torch, "torch " + options.torch,
          ("torch %s (may be large)" % options.torch,
           lambda folder: ["torch==" + options.torch, "-c", pins(options.torch, folder)] + index),
          ("the book's packages",
-          lambda folder: ["-r", "requirements.txt", "-c", pins(options.torch, folder)]))
+          lambda folder: ["-r", "requirements.txt", "-c", pins(options.torch, folder)] + local))
 
 
 if __name__ == "__main__":

@@ -427,7 +427,7 @@ def check_machine():
            "%s; the book runs on %s%s." % (platform.python_version(), span,
                                           " with this torch" if release else ""))
     yield (bool(release), "torch", release or
-           "torch cannot be imported: run make lab, or pip install -r requirements.txt.")
+           "torch cannot be imported: run make lab, or python tools/setup_env.py lane.")
     ok, reason = _compiler()
     yield (True if ok else None, "compiler", reason)
     cores = os.cpu_count() or 1

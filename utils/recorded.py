@@ -148,6 +148,7 @@ def provenance() -> dict:
     return {
         "cpu": _text(cpu_name(), 500),
         "cores": os.cpu_count() or 1,
+        "capability": _capability(),
         "device": device,
         "driver": driver,
         "torch": _torch_version(),
@@ -193,6 +194,12 @@ def _torch_version() -> str:
         return torch.__version__ if torch else importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return "0.0.0"  # recorded without torch
+
+
+def _capability() -> str | None:
+    """The vector instructions that torch uses on this CPU, such as AVX2."""
+    torch = sys.modules.get("torch")
+    return torch.backends.cpu.get_cpu_capability() if torch else None
 
 
 def _device() -> tuple[str, str | None]:
@@ -365,8 +372,8 @@ def merge(folder, machine: str, other_load: dict[str, float | None] | None = Non
         if merged is None:
             merged = {"schema": 1, "machine": machine, "provenance": data["provenance"], "chapters": {}}
         merged["chapters"].update(data["chapters"])
-        for what, value in merged["provenance"].items():
-            if data["provenance"][what] != value:
+        for what in merged["provenance"] | data["provenance"]:
+            if data["provenance"].get(what) != merged["provenance"].get(what):
                 raise ValueError(f"{path.name}: its {what} is not that of the other chapters.")
         if len({chapter["run"]["id"] for chapter in merged["chapters"].values()}) > 1:
             raise ValueError(f"{path.name}: it belongs to another run than the other chapters.")
