@@ -40,9 +40,9 @@ def code(notebook):
 # --- notebooks ------------------------------------------------------------------------
 
 
-@pytest.fixture(params=CHAPTERS)
+@pytest.fixture(scope="module", params=CHAPTERS)
 def pair(request, edition):
-    """(the chapter, its learner edition)"""
+    """(the chapter, its learner edition); read once for all tests, as reading checks the format"""
     return chapters.read(CHAPTERS[request.param]), chapters.read(edition / "chapters" / f"{request.param}.ipynb")
 
 
