@@ -22,8 +22,9 @@ from utils.recorded import load, replace_file
 
 BUILT = REPO / "_build" / "slides"
 STYLE = "slides.css"
-LONGEST = 12            # lines of a printed table that stands open
-ROOM, DENSE = 500, 900  # characters of text that leave room for a table, that need small print
+LONGEST = 12             # lines of a printed table that stands open
+ROOM, DENSE = 500, 1200  # characters of text that leave room for a table, that need small print
+ROW = 40                 # characters that a new row, item or paragraph costs in height
 LEFT_OUT = ("check-", "solution-")  # cells by the beginning of their ids
 
 
@@ -165,6 +166,7 @@ def section(slide: Slide, number: int, total: int) -> str:
         shown.append(f'<div class="figures">{"".join(slide.figures)}</div>')
     length = len(re.sub(r"<[^>]+>", "", "".join(shown)))
     (folded if slide.figures or length > ROOM else shown).extend(slide.tables)
+    length += ROW * len(re.findall(r"<(?:tr|li|p)\b", "".join(slide.shown)))
     more = f'<details class="more"><summary>Code and more</summary>{"".join(folded)}</details>' if folded else ""
     part = f'<p class="part">{_inline(slide.part)}</p>' if slide.part else ""
     dense = " dense" if length > DENSE else ""
