@@ -28,7 +28,7 @@ help:
 	@echo "make test TORCH=2.5.1    the same on the release"
 	@echo "make test-site           the site in a real browser (needs Chromium)"
 	@echo "make mutants             plant faults and see the tests catch them"
-	@echo "make doctor              can this machine run the book?"
+	@echo "make doctor              can this machine run the book, and which chapters?"
 	@echo "make execute CHAPTER=20  run a chapter and keep its outputs and results"
 	@echo "make record NAME=x       run the chapters and keep their results as machine x"
 	@echo "make workshop            what a room of learners needs, as one zip; make test-workshop runs it"
