@@ -1,4 +1,5 @@
-"""The machine, the setup cell and the gates; `python -m utils.environment` checks a machine.
+"""The machine, the setup cell and the gates; `python -m utils.environment` is the preflight
+check of utils.preflight.
 
 The check has to run where nothing is installed, on an old Python too, to be able to
 say so: only the standard library at the top, and no syntax newer than Python 3.6.
@@ -212,10 +213,9 @@ def _flex_compiled():
         import torch
 
         capability = torch.backends.cpu.get_cpu_capability()
-        return Gate(capability.startswith(("AVX2", "AVX512")),
-                    "FlexAttention compiles on this CPU (%s)." % capability
-                    if capability.startswith(("AVX2", "AVX512")) else
-                    "FlexAttention compiles on a CPU with AVX2 or newer; this one has %s." % capability)
+        if not capability.startswith(("AVX2", "AVX512")):
+            return Gate(False, "FlexAttention compiles on a CPU with AVX2 or newer; this one has %s." % capability)
+        return gate("compiler") and Gate(True, "FlexAttention compiles on this CPU (%s)." % capability)
     if device == "xpu":
         return Gate(torch_version() >= (2, 9), "FlexAttention compiles on Intel GPUs since torch 2.9.")
     return Gate(False, "FlexAttention does not compile on %s." % device)
@@ -404,9 +404,6 @@ def gate(name):
     return _gates[name]
 
 
-# --- the machine check ----------------------------------------------------------
-
-
 def _output(command, timeout=60):
     """What a command prints, or None when it is missing or fails."""
     try:
@@ -416,57 +413,13 @@ def _output(command, timeout=60):
     return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
 
-def check_machine():
-    """Yields (ok, what, sentence): ok is True, False (the book cannot run) or None
-    (a part of it cannot)."""
-    version = sys.version_info[:2]
-    release = _output([sys.executable, "-c", "import torch; print(torch.__version__)"], timeout=120)
-    low, high = PYTHONS.get(".".join((release or "").split(".")[:2]), PYTHONS[""])
-    span = "%d.%d to %d.%d" % (low + high)
-    yield (low <= version <= high, "Python",
-           "%s; the book runs on %s%s." % (platform.python_version(), span,
-                                          " with this torch" if release else ""))
-    yield (bool(release), "torch", release or
-           "torch cannot be imported: run make lab, or python tools/setup_env.py lane.")
-    ok, reason = _compiler()
-    yield (True if ok else None, "compiler", reason)
-    cores = os.cpu_count() or 1
-    yield (True if cores > 1 else None, "cores",
-           "%d" % cores if cores > 1 else "One core: two-thread timings are not possible.")
-    yield _check_memory()
-    yield _check_cache()
-    if release:
-        found = _output([sys.executable, "-c",
-                         "from utils.environment import *; print(pick_device().type)"], timeout=120)
-        yield (True if found else None, "device", found or "torch could not name a device.")
-
-
-def _check_memory():
-    try:
-        gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2.0**30
-    except (AttributeError, ValueError, OSError):
-        return (True, "memory", "not known on this system; the book wants 8 GiB.")
-    return (True if gib >= 7.5 else None, "memory", "%.0f GiB; the book wants 8 GiB." % gib)
-
-
-def _check_cache():
-    folder = cache_home()
-    try:
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return (True, "cache", "The cache folder can be written.")
-    except OSError as error:
-        return (None, "cache", "The cache folder cannot be written (%s): results are not kept; "
-                "set BOOK_CACHE to a folder that can." % error.strerror)
-
-
 def main():
-    worst = True
-    for ok, what, sentence in check_machine():
-        print("%-7s %-9s %s" % ({True: "ok", None: "partly", False: "no"}[ok], what, sentence))
-        worst = worst and ok is not False
-    print("This machine can run the book." if worst else "Mend the lines marked no, then run this again.")
-    return 0 if worst else 1
+    """The preflight check; its exit status."""
+    # As a script, this file's folder is on the path and not the book's.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    from utils import preflight
+
+    return preflight.main()
 
 
 if __name__ == "__main__":
