@@ -230,7 +230,7 @@ def missing(chapter, asked, rows, committed):
         # shows it. A gate without a committed answer asks for a part of the machine.
         if not ok and committed[1].get(name, True) and reason not in without:
             newer = name in committed[1] and _version(asked["release"]) < committed[0]
-            reasons.append((reason, "torch %d.%d: %s" % (committed[0] + (setup_command(),)) if newer else ""))
+            reasons.append((reason, "torch %d.%d (%s)" % (committed[0] + (setup_command(),)) if newer else ""))
     # A chapter that asks has another way; one that does not ask stops at its first compilation.
     stops = without and not any(reason in without for _, reason in answers.values())
     return RED if stops else YELLOW if reasons else GREEN, reasons
