@@ -4,6 +4,7 @@ That its notebooks run is asked by `make test-workshop`; that its links to the s
 somewhere, by the browser tests.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from tools import chapters, notebook_form, setup_env, wheelhouse, workshop
 from tools.chapters import REPO
+from utils import preflight
 
 CHAPTERS = {path.stem: path for path in chapters.find()}
 
@@ -133,6 +135,19 @@ def test_its_commands_start_from_the_zip_alone(edition):
     done = subprocess.run([sys.executable, "-c", script], cwd=edition, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "tools.record" in modules and all(line.startswith(str(edition)) for line in done.stdout.splitlines())
+
+
+def test_the_machine_check_knows_the_chapters_of_the_zip(edition, tmp_path):
+    code = ("import json; from utils import preflight as p; "
+            "print(json.dumps([p.chapters(), p.reference(), p.committed_gates(), p.setup_command()]))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=edition, capture_output=True, text=True)
+    *found, setup = json.loads(done.stdout)
+    assert found == json.loads(json.dumps([preflight.chapters(), preflight.reference(), preflight.committed_gates()]))
+    assert "tools/setup_env.py lane" in setup
+    (tmp_path / "torch.py").write_text("raise ImportError('broken')")
+    done = subprocess.run([sys.executable, "utils/environment.py", "--quick"], cwd=edition, capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1 and done.stdout.count("\nred ") == 1 + len(preflight.chapters()), done.stdout
 
 
 def test_the_way_to_the_first_chapter_is_two_commands(edition):
