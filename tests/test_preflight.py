@@ -231,6 +231,8 @@ def test_run_times_grow_with_the_slowdown(monkeypatch):
     shown = "\n".join(preflight.lines(found))
     assert "about 3.0 times as long" in shown and re.search(r"^\w+ +00 .+ 30 = 15 \+ 12 \+  3", shown, re.M)
     assert preflight.report(quick=True)["chapters"][0]["minutes"]["run"] == 1
+    monkeypatch.setattr(preflight, "reference", lambda: {"calibration": {}, "chapters": {}})
+    assert not preflight.report()["calibrated"]  # nothing to compare with
 
 
 def test_reasons_stand_once_with_their_chapters(monkeypatch):
