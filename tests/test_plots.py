@@ -62,10 +62,16 @@ def test_the_legend_covers_no_line(figures):
     assert not legend.get_window_extent().overlaps(ax.get_window_extent())
 
 
-@pytest.mark.parametrize("top, labels", [(1.6, ["0.5", "1"]), (3000, ["1", "10", "100", "1000"])])
-def test_an_axis_of_powers_has_plain_numbers(top, labels):
-    figure = plots.curves({"a": [(64, 0.45), (128, top)]}, title="t?", xlabel="x", ylabel="y", log=True)
+@pytest.mark.parametrize("top, labels", [(1.6, ["0.5", "1"]), (4.0, ["0.5", "1", "2"]), (3000, ["1", "10", "100", "1000"])])
+@pytest.mark.parametrize("kind", ["curves", "bars"])
+def test_an_axis_of_powers_has_plain_numbers(kind, top, labels):
+    if kind == "curves":
+        figure = plots.curves({"a": [(64, 0.45), (128, top)]}, title="t?", xlabel="x", ylabel="y", log=True)
+        axis = figure.axes[0].yaxis
+    else:
+        figure = plots.bars({"a": (0.45, 0.45, 0.45), "b": (top, top, top)}, title="t?", unit="x", log=True)
+        axis = figure.axes[0].xaxis
     figure.draw_without_rendering()
-    axis, low, high = figure.axes[0].yaxis, *figure.axes[0].get_ylim()
-    shown = [label.get_text() for label in axis.get_ticklabels() if low <= label.get_position()[1] <= high]
+    low, high = axis.get_view_interval()
+    shown = [label.get_text() for label, at in zip(axis.get_ticklabels(), axis.get_majorticklocs()) if low <= at <= high]
     assert shown == labels and not any(label.get_text() for label in axis.get_ticklabels(minor=True))

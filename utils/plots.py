@@ -63,7 +63,7 @@ def bars(values: Mapping[str, tuple], *, title: str, unit: str, line: float | No
         ax.grid(axis="y", visible=False)
         if log:
             ax.set_xscale("log")
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            _plain_powers(ax.xaxis)
         if line is not None:
             ax.axvline(line, color="#333333", lw=1, ls="--")
         ax.set(title=title, xlabel=unit)
@@ -90,18 +90,23 @@ def curves(series: Mapping[str, list[tuple]], *, title: str, xlabel: str, ylabel
         if log:
             ax.set_xscale("log", base=2)
             ax.set_yscale("log")
-            for axis in (ax.xaxis, ax.yaxis):
-                axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-            # Powers of ten alone would leave an axis from 0.5 to 3 with one number.
-            low, high = ax.get_ylim()
-            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,)))
-            ax.yaxis.set_minor_formatter(NullFormatter())
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            _plain_powers(ax.yaxis)
         else:
             ax.set_ylim(bottom=0)
         ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
         # Below the axes: inside, it would cover a line sooner or later.
         figure.legend(loc="outside lower center", ncols=2 if len(series) > 1 else 1)
         return figure
+
+
+def _plain_powers(axis) -> None:
+    """Plain numbers on a logarithmic axis: powers of ten, and what lies between them where
+    those alone would leave an axis from 0.5 to 3 with one number."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def masks(arrays: Mapping[str, object], *, title: str, columns: int = 4) -> Figure:
