@@ -204,6 +204,7 @@ def test_slowdown():
 
 
 def test_calibration_keeps_its_time():
+    environment.gate("compiler")  # asked once a process; it is not what is timed
     start = time.monotonic()
     found = preflight.calibrate(0.6)
     assert 0.5 < time.monotonic() - start < 20
