@@ -338,8 +338,13 @@ def lines(found):
         yield ("%-7s %s %-32s %s  %s" % (chapter["state"], chapter["chapter"], chapter["title"][:32],
                                          _sum(chapter["minutes"]), " ".join(marks))).rstrip()
     yield _how_fast(found)
+    newer = {}  # a newer torch mends many things at once: it is named once
     for (reason, fix), mark in notes.items():
-        yield from _wrapped("%s  " % mark, _with_fix(reason, fix))
+        if fix.startswith("torch "):
+            newer.setdefault(fix, []).append(mark)
+        yield from _wrapped("%s  " % mark, reason if fix.startswith("torch ") else _with_fix(reason, fix))
+    for fix, marks in newer.items():
+        yield from _wrapped("", "To do for %s: %s." % (", ".join(marks), fix))
     yield ""
     yield "This machine can run the book." if found["ok"] else "Mend what is red, then run this again."
 
