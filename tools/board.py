@@ -8,7 +8,6 @@ that is not in order costs a sentence, and the rest stands. Needs no torch.
 
 from __future__ import annotations
 
-import base64
 import math
 import statistics
 import sys
@@ -20,7 +19,6 @@ from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from tools.chapters import REPO, stop
 from tools.page import page
@@ -237,11 +235,9 @@ def html(files, found, judged, faults) -> str:
 def _chapter(number: str, found: list[Result]) -> str:
     title = scoreboard.chapter_pages().get(number, number).removesuffix(".ipynb").replace("_", " ")
     drawn = found[:DRAWN]
-    data = base64.b64encode(plots.png(figure(drawn))).decode()
     alt = "Ratios of all runs, a line a result: " + "; ".join(
         f"{result.name}, {ratio(result.worst.ratio.value)} to {ratio(result.best.ratio.value)}" for result in drawn)
-    return (f'<h2>Chapter {escape(title)}</h2><img alt="{escape(alt)}." src="data:image/png;base64,{data}">'
-            + "".join(map(_card, found)))
+    return f"<h2>Chapter {escape(title)}</h2>{plots.img(plots.png(figure(drawn)), f'{alt}.')}{''.join(map(_card, found))}"
 
 
 def _card(result: Result) -> str:
@@ -271,8 +267,7 @@ def figure(found: list[Result]) -> Figure:
         ax.set_yticks(range(len(found)), [result.name.partition(" against ")[0][:28].strip() for result in found])
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)
-        for show in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
-            show(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "125" else ""))
+        plots.label_one_two_five(ax.xaxis)
         return drawn
 
 

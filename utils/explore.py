@@ -7,7 +7,6 @@ below it. On the site `_assets/explore.js` turns them into a slider. Imports wit
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from html import escape
 
 from matplotlib.figure import Figure
 
-from utils.plots import png
+from utils.plots import img, png
 
 FEWEST, MOST = 8, 12
 LARGEST = 150_000  # bytes of HTML
@@ -72,8 +71,7 @@ def _faults(frames, pictures, label) -> Iterator[str]:
 
 
 def _figure(frame: Frame, picture: bytes, place: str) -> str:
-    data = base64.b64encode(picture).decode()
-    return (f'<figure><img alt="{escape(frame.alt)}" src="data:image/png;base64,{data}">'
+    return (f"<figure>{img(picture, frame.alt)}"
             f"<figcaption>{escape(frame.label)} ({place})</figcaption></figure>")
 
 

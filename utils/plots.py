@@ -7,10 +7,12 @@ without torch.
 
 from __future__ import annotations
 
+import base64
 import io
 import itertools
 import math
 from collections.abc import Mapping
+from html import escape
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -100,6 +102,12 @@ def curves(series: Mapping[str, list[tuple]], *, title: str, xlabel: str, ylabel
         return figure
 
 
+def label_one_two_five(axis) -> None:
+    """Plain numbers at the ticks of a logarithmic axis that begin with 1, 2 or 5."""
+    for show in (axis.set_major_formatter, axis.set_minor_formatter):
+        show(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "125" else ""))
+
+
 def _plain_powers(axis) -> None:
     """Plain numbers on a logarithmic axis: powers of ten, and what lies between them where
     those alone would leave an axis from 0.5 to 3 with one number."""
@@ -135,6 +143,11 @@ def png(figure: Figure) -> bytes:
     small = io.BytesIO()
     image.save(small, format="png", optimize=True)
     return small.getvalue()
+
+
+def img(picture: bytes, alt: str) -> str:
+    """The HTML of a PNG that lies in the page itself."""
+    return f'<img alt="{escape(alt)}" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
 
 
 def show(figure: Figure, *, alt: str) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from utils import claims, plots, recorded
 
@@ -264,8 +263,7 @@ def _draw(drawn, runs, left, right) -> Figure:
     ax.set_yticks(range(len(drawn)), [row.claim["id"].replace(".", ".\n") for row, _ in drawn])
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
-    for show in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
-        show(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "125" else ""))
+    plots.label_one_two_five(ax.xaxis)
     figure.legend(loc="outside lower center", ncols=1)
     return figure
 
