@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 
-from tools import glossary, prose
+from tools import glossary, notebook_form, prose
 from tools.glossary import Term
 
 KNOWN = glossary.terms()
@@ -24,7 +24,7 @@ def linked(*texts, known=(term("graph"), term("graph break"), term("guard"), ter
 
 
 def test_every_term_is_used_and_its_first_use_is_a_link():
-    found = list(glossary.faults(glossary.find(), KNOWN))
+    found = list(glossary.faults(notebook_form.teaching(), KNOWN))
     assert not found, "\n".join(found)
 
 

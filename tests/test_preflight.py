@@ -15,7 +15,7 @@ from utils import environment, preflight
 from utils.environment import Gate
 from utils.preflight import GREEN, RED, YELLOW, row
 
-TEACHING = [path for path in chapters.find() if path.stem[:2] not in notebook_form.NO_CHAPTER]
+TEACHING = notebook_form.teaching()
 GOOD = {"release": "2.13.0", "device": "cpu", "name": "A CPU", "gates": {name: [True, "Yes."] for name in environment.GATES}}
 COMMITTED = ((2, 13), {"new": True, "never": False})
 

@@ -201,13 +201,14 @@ def answer_80(data):
 
 
 def answer_90(data):
-    rows = recorded_rows(data, "90.step_by_batch")
-    there = [row for name in ("own", "xpu") for row in rows if row["device"] == name]
-    if not there:
+    by_device = {}
+    for row in recorded_rows(data, "90.step_by_batch"):
+        by_device.setdefault(row["device"], []).append(row)
+    if not by_device.keys() & {"own", "xpu"}:
         return None
-    last = there[-1]
-    first = next(row for row in there if row["device"] == last["device"])
-    where = {"xpu": "on an Intel GPU", "own": "even on a device that PyTorch does not know"}[last["device"]]
+    device = "xpu" if "xpu" in by_device else "own"
+    first, last = by_device[device][0], by_device[device][-1]
+    where = {"xpu": "on an Intel GPU", "own": "even on a device that PyTorch does not know"}[device]
     return ("Does one program run everywhere?",
             f"Yes, {where}: with {last['batch']} sequences a training step there runs {ratio(of_row(last))} as fast as on "
             f"the CPU, with {first['batch']} it runs {ratio(of_row(first))} as fast.")

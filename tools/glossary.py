@@ -142,11 +142,6 @@ def faults(paths, known: list[Term]):
             yield f"glossary.md: no chapter uses {term.name!r}"
 
 
-def find():
-    """The chapters that teach."""
-    return [path for path in chapters.find() if path.stem[:2] not in notebook_form.NO_CHAPTER]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     choice = parser.add_mutually_exclusive_group()
@@ -155,13 +150,13 @@ def main():
     options = parser.parse_args()
     known = terms()
     if options.fix:
-        for path in find():
+        for path in notebook_form.teaching():
             notebook = chapters.read(path)
             right, _ = fixed(notebook, known)
             if right != notebook:
                 replace_file(path, notebook_form.canonical(right))
                 print(f"{path.name}: links set")
-    found = list(faults(find(), known))
+    found = list(faults(notebook_form.teaching(), known))
     print(*found, sep="\n", end="\n" * bool(found))
     sys.exit(1 if found else 0)
 

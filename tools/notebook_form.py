@@ -31,6 +31,11 @@ SECTIONS = ("| You will learn | You need |", "\n## Predict", "\n## Same answer?"
             "\n## Further reading", "<summary>Instructor note</summary>")
 
 
+def teaching() -> list[Path]:
+    """The chapters that the template binds."""
+    return [path for path in chapters.find() if path.stem[:2] not in NO_CHAPTER]
+
+
 # --- the part a program can write --------------------------------------------------
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from tools import answers, chapters
+from tools import answers, chapters, notebook_form
 from tools.chapters import REPO
-from tools.notebook_form import NO_CHAPTER
 from tools.page import HERE, page
 from tools.workshop import without_note
+from utils import plots
 from utils.recorded import load, replace_file
 
 BUILT = REPO / "_build" / "slides"
@@ -113,7 +113,8 @@ def _add_code(slide: Slide, cell):
         elif "text/html" in data:
             slide.figures.append(data["text/html"])
         elif "image/png" in data:
-            slide.figures.append(_image(data["image/png"], out.metadata["image/png"]["alt"]))
+            picture = base64.b64decode(data["image/png"])
+            slide.figures.append(plots.img(picture, out.metadata["image/png"]["alt"]))
 
 
 def _add_printed(slide: Slide, text: str, name: str):
@@ -123,11 +124,6 @@ def _add_printed(slide: Slide, text: str, name: str):
         slide.tables.append(table)
     else:
         slide.folded.append(table)
-
-
-def _image(png: str, alt: str) -> str:
-    data = base64.b64encode(base64.b64decode(png)).decode()  # without line breaks
-    return f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">'
 
 
 # --- from text to HTML --------------------------------------------------------------------
@@ -218,7 +214,7 @@ def write(folder: Path, paths: list[Path]):
 
 
 def main():
-    paths = [path for path in chapters.find() if path.stem[:2] not in NO_CHAPTER]
+    paths = notebook_form.teaching()
     write(BUILT, paths)
     print(f"{len(paths)} decks are in _build/slides/: open index.html in a browser.")
 

@@ -358,9 +358,7 @@ def _gemm_template():
     if platform.machine() not in ("x86_64", "AMD64") or not capability.startswith(("AVX2", "AVX512")):
         return Gate(False, "Inductor's C++ matrix-product template needs an x86 CPU with AVX2 or newer; "
                     "this one is %s with %s." % (platform.machine(), capability))
-    if not gate("compiler"):
-        return gate("compiler")
-    return Gate(True, "Inductor can build its C++ matrix-product template here (%s)." % capability)
+    return gate("compiler") and Gate(True, "Inductor can build its C++ matrix-product template here (%s)." % capability)
 
 
 GATES = {

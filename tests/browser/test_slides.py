@@ -6,10 +6,9 @@ import checks
 import nbformat
 import pytest
 
-from tools import chapters, slides
-from tools.notebook_form import NO_CHAPTER
+from tools import chapters, notebook_form, slides
 
-PATHS = {path.stem: path for path in chapters.find() if path.stem[:2] not in NO_CHAPTER}
+PATHS = {path.stem: path for path in notebook_form.teaching()}
 SHEET = {"width": 1184, "height": 624}  # what the margins leave of the printed sheet, in CSS pixels
 
 
