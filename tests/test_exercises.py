@@ -49,10 +49,11 @@ def lifted(cells, wanted):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """run(source) executes source in a module of its own (run.space), from a file: Dynamo
-    imports the module by its name, and inspect.getsource reads the file."""
+    imports the module by its name and keeps what it found, so each test's name is its own;
+    inspect.getsource reads the file."""
     monkeypatch.chdir(chapters.REPO / "chapters")
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
-    module = types.ModuleType("exercise")
+    module = types.ModuleType(tmp_path.name)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     torch.compiler.reset()
 
