@@ -35,12 +35,21 @@ def test_the_scoreboard_shows_a_new_recorded_file(tmp_path, monkeypatch):
     assert list(notebook_form.output_faults(chapters.read(pages.EXECUTED))) == []
 
 
-def test_it_runs_when_something_is_newer_and_else_not(tmp_path, monkeypatch):
-    for name in ("claims.yml", "utils/scoreboard.py", "recorded/a.json", "chapters/99_scoreboard.ipynb"):
+def test_it_runs_when_something_changed_and_else_not(tmp_path, monkeypatch):
+    for name in ("claims.yml", "utils/scoreboard.py", "recorded/a.json", "room/a.json", "chapters/99_scoreboard.ipynb"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(pages.SCOREBOARD.read_bytes())
     runs = []
+
+    def runs_now():
+        """Whether it ran, once."""
+        before = len(runs)
+        pages.executed_scoreboard()
+        once = len(runs)
+        pages.executed_scoreboard()
+        assert len(runs) == once
+        return once > before
 
     def run(notebook, path, env):
         assert os.listdir(env["BOOK_RESULTS"]) == []  # no last run of who builds the site
@@ -50,17 +59,18 @@ def test_it_runs_when_something_is_newer_and_else_not(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "SCOREBOARD", tmp_path / "chapters" / "99_scoreboard.ipynb")
     monkeypatch.setattr(pages, "REPO", tmp_path)
     monkeypatch.setattr(pages, "EXECUTED", tmp_path / "_build" / "99_scoreboard.ipynb")
-    pages.executed_scoreboard()
-    os.utime(pages.EXECUTED, (time.time() + 10,) * 2)
-    pages.executed_scoreboard()
-    assert len(runs) == 1
-    for number, name in enumerate(("claims.yml", "utils/scoreboard.py", "recorded/a.json", "recorded",
-                                   "chapters/99_scoreboard.ipynb"), 2):
-        os.utime(tmp_path / name, (time.time() + 20,) * 2)
-        pages.executed_scoreboard()
-        assert len(runs) == number, name
-        os.utime(tmp_path / name, (time.time() - 20,) * 2)
-        os.utime(pages.EXECUTED, (time.time() + 10,) * 2)
+    monkeypatch.setenv("BOOK_RECORDED", str(tmp_path / "recorded"))
+    assert runs_now()
+    for name in ("claims.yml", "utils/scoreboard.py", "recorded/a.json", "chapters/99_scoreboard.ipynb"):
+        for when in (20, -20):  # an older file is another file too
+            os.utime(tmp_path / name, (time.time() + when,) * 2)
+            assert runs_now(), name
+    (tmp_path / "recorded" / "b.json").symlink_to("nowhere")
+    assert runs_now()
+    (tmp_path / "recorded" / "b.json").unlink()
+    assert runs_now()
+    monkeypatch.setenv("BOOK_RECORDED", str(tmp_path / "room"))
+    assert runs_now()
 
 
 def test_the_committed_scoreboard_has_no_outputs():

@@ -199,14 +199,21 @@ def test_text_is_never_markup():
 # --- the figure --------------------------------------------------------------------------------
 
 
-def test_the_figure_draws_ratios_only():
+def test_the_figure_draws_ratios_and_shares():
     listed = [claim(), claim("a.count", test="equals 1", kind="exact"), claim("a.most", test="at_most 3"),
+              claim("a.share", test="share 0.975"),
               claim("a.range", test="within [1.01, 1.05]"), claim("a.best", test="reaches 7"), claim("a.none")]
-    files = [run(a_ratio=HOLDS, a_count=1, a_most=2.0, a_range=ratio(1, 1.02), a_best=5),
+    files = [run(a_ratio=HOLDS, a_count=1, a_most=2.0, a_range=ratio(1, 1.02), a_best=5,
+                 a_share={"wins": 6, "total": 24, "low": 0, "high": 1}),
              run("desktop", a_ratio={"value": 1e300, "low": 1e-300, "high": 1e300}, a_most=0,
                  a_best={"value": 8, "low": 0, "high": 1e300})]
     figure, alt = scoreboard.figure(rows(files, *listed))
-    ax = figure.axes[0]
+    ax, below = figure.axes
+    assert [label.get_text() for label in below.get_yticklabels()] == ["a.\nshare"] and below.get_xlim() == (0, 1)
+    [claimed] = below.patches
+    assert (claimed.get_x(), claimed.get_width()) == pytest.approx((0.975, 0.025))
+    [[[x, _], [x_high, _]]] = [bar.get_segments()[0] for bar in below.collections]
+    assert (x, x_high) == pytest.approx(claims.wilson(6, 24))
     assert [label.get_text().replace("\n", "") for label in ax.get_yticklabels()] == [
         "a.ratio", "a.most", "a.range", "a.best"]
     # One absurd ratio leaves the others readable.
@@ -215,7 +222,13 @@ def test_the_figure_draws_ratios_only():
     assert "claimed" in alt.lower() and len(plots.png(figure)) < 60_000
 
 
-def test_no_figure_without_a_ratio():
+def test_the_figure_of_shares_alone():
+    figure, _ = scoreboard.figure(rows([run(a_share={"wins": 6, "total": 24, "low": 0, "high": 1})],
+                                       claim("a.share", test="share 0.975")))
+    assert len(figure.axes) == 1 and figure.legends
+
+
+def test_no_figure_without_a_ratio_or_a_share():
     assert scoreboard.figure(rows([])) is None
 
 

@@ -10,7 +10,7 @@ from html import escape
 
 from tools import chapters, gates, notebook_form
 from tools.chapters import REPO
-from utils import scoreboard
+from utils import recorded, scoreboard
 from utils.recorded import replace_file
 
 SCOREBOARD = REPO / "chapters" / "99_scoreboard.ipynb"
@@ -27,21 +27,28 @@ def to_pages(text: str) -> str:
 
 
 def executed_scoreboard() -> str:
-    """The notebook with its outputs, run when something it is made from is newer.
+    """The notebook with its outputs, run when something it is made from changed.
 
     It is committed without outputs and executed here, in _build/: outputs in the committed
     notebook would be changed files in git after each build with another recorded file.
     It takes a few seconds and no other chapter runs.
     """
-    made_from = [SCOREBOARD, REPO / "claims.yml", *(REPO / "utils").glob("*.*"), REPO / "recorded",
-                 *(REPO / "recorded").glob("*.json")]
-    if not EXECUTED.exists() or any(p.stat().st_mtime >= EXECUTED.stat().st_mtime for p in made_from):
+    now, stamp = _made_from(), EXECUTED.with_suffix(".made-from")
+    if not (EXECUTED.exists() and stamp.exists() and stamp.read_text() == now):
         notebook = chapters.read(SCOREBOARD)
         with tempfile.TemporaryDirectory() as empty:  # the site shows no last run of who builds it
             chapters.execute(notebook, SCOREBOARD, {"BOOK_RESULTS": empty})
         EXECUTED.parent.mkdir(exist_ok=True)
         replace_file(EXECUTED, notebook_form.canonical(notebook))
+        replace_file(stamp, now)
     return to_pages(EXECUTED.read_text(encoding="utf-8"))
+
+
+def _made_from() -> str:
+    """The files that the scoreboard is made from, with size and time. An older file may take
+    the place of a newer one, and BOOK_RECORDED may name another folder: "newer" would not do."""
+    files = [SCOREBOARD, REPO / "claims.yml", *(REPO / "utils").glob("*.*"), *recorded.named_folder().glob("*.json")]
+    return "\n".join(f"{path} {path.lstat().st_size} {path.lstat().st_mtime_ns}" for path in sorted(files))
 
 
 # --- corrections ------------------------------------------------------------------------

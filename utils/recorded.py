@@ -121,6 +121,11 @@ def own_folder() -> Path:
     return Path(os.environ.get("BOOK_RESULTS") or os.path.join(cache_home(), "results"))
 
 
+def named_folder() -> Path:
+    """Where the recorded files of named machines are: BOOK_RECORDED, else recorded/."""
+    return Path(os.environ.get("BOOK_RECORDED") or REPO / "recorded")
+
+
 def _replace(path: Path, content: dict) -> None:
     replace_file(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -260,10 +265,9 @@ def recorded(name: str) -> list[tuple[str, str, dict]]:
 
 
 def load(folder=None) -> list[dict]:
-    """All files of a folder that are in order (recorded/ when None; BOOK_RECORDED
-    names another), by machine and version; a sentence for each that is left out."""
-    folder = Path(folder or os.environ.get("BOOK_RECORDED") or REPO / "recorded")
-    return sorted(_in_order(folder), key=lambda data: (data["machine"], _numbers(release(data))))
+    """All files of a folder that are in order (`named_folder()` when None), by machine and
+    version; a sentence for each that is left out."""
+    return sorted(_in_order(Path(folder or named_folder())), key=lambda data: (data["machine"], _numbers(release(data))))
 
 
 def own() -> dict | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from utils import claims, plots, recorded
 
@@ -19,6 +20,7 @@ CHAPTERS = Path(__file__).resolve().parent.parent / "chapters"
 NEEDS = "not measurable here"
 NOT_YET = "not recorded yet"
 WORDS = (claims.HOLDS, claims.FAILS, claims.UNSURE, claims.NOT_REACHED, claims.WRONG, NEEDS, claims.NO_SOURCE, NOT_YET)
+RATIOS, SHARES = ("at_least", "at_most", "within", "reaches"), ("share",)
 SMALLEST, LARGEST = 0.02, 500  # what the figure has room for: one absurd ratio leaves the others readable
 
 
@@ -231,24 +233,42 @@ def _link(text, url) -> str:
 
 
 def figure(rows: list[Row]):
-    """(figure, alt text): claimed ratios as shaded ranges, measured ones as points with
-    their intervals; None while there is nothing to draw."""
-    drawn = [(row, points) for row in rows if (points := _points(row))]
-    if not drawn:
+    """(figure, alt text): claimed ranges shaded, measured ratios and shares of cases as
+    points with their intervals; None while there is nothing to draw."""
+    ratios = [(row, points) for row in rows if (points := _points(row, RATIOS, SMALLEST, LARGEST))]
+    shares = [(row, points) for row in rows if (points := _points(row, SHARES, 0, 1))]
+    if not ratios + shares:
         return None
-    runs = list(dict.fromkeys(v.run for _, points in drawn for v, _ in points))
-    ends = [x for _, points in drawn for _, triple in points for x in triple]
-    ends += [x for row, _ in drawn for x in claims.limits(row.claim["test"]) if SMALLEST <= x <= LARGEST]
-    left, right = min(ends) / 1.3, max(ends) * 1.3
     with matplotlib.rc_context(plots.STYLE):
-        return _draw(drawn, runs, left, right), _alt(drawn)
+        return _draw(ratios, shares), _alt(ratios + shares)
 
 
-def _draw(drawn, runs, left, right) -> Figure:
-    height = 1.3 + 0.55 * len(drawn) + 0.2 * len(runs)
+def _draw(ratios, shares) -> Figure:
+    panels = [drawn for drawn in (ratios, shares) if drawn]
+    runs = list(dict.fromkeys(v.run for drawn in panels for _, points in drawn for v, _ in points))
+    height = 1.3 + 0.55 * sum(map(len, panels)) + 0.2 * len(runs) + 0.6 * (len(panels) - 1)
     figure = Figure(figsize=(plots.WIDTH, height), dpi=plots.DPI, layout="constrained")
-    ax = figure.subplots()
-    ax.set_xscale("log")
+    axes = figure.subplots(len(panels), squeeze=False, height_ratios=[len(drawn) + 0.5 for drawn in panels])[:, 0]
+    for ax, drawn in zip(axes, panels):
+        if drawn is ratios:
+            ends = [x for _, points in drawn for _, triple in points for x in triple]
+            ends += [x for row, _ in drawn for x in claims.limits(row.claim["test"]) if SMALLEST <= x <= LARGEST]
+            ax.set(xscale="log", xlabel="ratio")
+            _panel(ax, drawn, runs, min(ends) / 1.3, max(ends) * 1.3)
+            plots.label_one_two_five(ax.xaxis)
+        else:
+            ax.set(xlabel="share of cases")
+            _panel(ax, drawn, runs, 0, 1)
+            ax.xaxis.set_major_formatter(PercentFormatter(1))
+    axes[0].set_title("Claimed and measured: do they meet?")
+    for number, run in enumerate(runs):
+        axes[0].plot([], [], color=plots.COLOURS[number % 6], marker=plots.MARKERS[number % 6], ls="", label=run)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=1)
+    return figure
+
+
+def _panel(ax, drawn, runs, left, right):
+    """One claim a line: the claimed range, and each run's point."""
     for place, (row, points) in enumerate(drawn):
         least, most = claims.limits(row.claim["test"])
         least, most = max(least, left), min(most, right)
@@ -257,33 +277,30 @@ def _draw(drawn, runs, left, right) -> Figure:
             number = runs.index(verdict.run)
             ax.errorbar(value, place + 0.6 * ((number + 0.5) / len(runs) - 0.5), xerr=[[value - low], [high - value]],
                         color=plots.COLOURS[number % 6], marker=plots.MARKERS[number % 6], ms=5, capsize=3, ls="")
-    for number, run in enumerate(runs):
-        ax.plot([], [], color=plots.COLOURS[number % 6], marker=plots.MARKERS[number % 6], ls="", label=run)
-    ax.set(title="Claimed and measured: do they meet?", xlabel="ratio", xlim=(left, right))
+    ax.set_xlim(left, right)
     ax.set_yticks(range(len(drawn)), [row.claim["id"].replace(".", ".\n") for row, _ in drawn])
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
-    plots.label_one_two_five(ax.xaxis)
-    figure.legend(loc="outside lower center", ncols=1)
-    return figure
 
 
 def _alt(drawn) -> str:
     told = (f"{row.claim['id']}, {claims.claimed(row.claim)}: "
             + ", ".join(f"{claims.measured_text(row.claim['test'], v.measured)} on {v.run}" for v, _ in points)
             for row, points in drawn)
-    return f"Claimed ranges of ratios and measured ratios with intervals. {'; '.join(told)}."
+    return f"Claimed ranges and measured ratios and shares with intervals. {'; '.join(told)}."
 
 
-def _points(row: Row):
-    """(verdict, (value, low, high)) of each run that measured a ratio the axis has room for."""
-    if row.claim["test"].split()[0] not in ("at_least", "at_most", "within", "reaches"):
+def _points(row: Row, rules, smallest, largest):
+    """(verdict, (value, low, high)) of each run that measured what the axis has room for."""
+    if row.claim["test"].split()[0] not in rules:
         return []
-    triples = [(v, _triple(v.measured)) for v in row.verdicts if v.measured is not None]
-    return [(v, triple) for v, triple in triples if SMALLEST <= triple[0] <= LARGEST]
+    triples = [(v, _triple(v.measured, smallest, largest)) for v in row.verdicts if v.measured is not None]
+    return [(v, triple) for v, triple in triples if smallest <= triple[0] <= largest]
 
 
-def _triple(measured):
+def _triple(measured, smallest, largest):
+    if isinstance(measured, tuple):
+        return (measured[0] / measured[1], *claims.wilson(*measured))
     if not hasattr(measured, "low"):
         return (measured,) * 3
-    return measured.value, max(measured.low, SMALLEST), min(measured.high, LARGEST)
+    return measured.value, max(measured.low, smallest), min(measured.high, largest)
