@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
-from utils import fresh
+from utils import environment, fresh
 from utils.fresh import FreshError, run_fresh
 
 
@@ -138,8 +140,30 @@ def _until(condition, seconds=60):
         time.sleep(0.1)
 
 
-def test_unwritable_cache_falls_back(monkeypatch, tmp_path):
+@pytest.fixture
+def unwritable(monkeypatch, tmp_path):
+    """A cache that cannot be written, for root neither; returns the temporary folder."""
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setattr(fresh, "_folder", None)
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_unwritable_cache_falls_back(unwritable):
     assert run_fresh("result = 1", toolchain="cold").result == 1
+    [made] = [path for path in unwritable.iterdir() if path.is_dir()]
+    assert str(made) == environment.temporary_home() and made.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_fallback_that_others_can_write_is_refused(unwritable):
+    """Compiled code is loaded from there, and the temporary folder is everybody's."""
+    home = Path(environment.temporary_home())
+    home.mkdir()
+    home.chmod(0o777)
+    with pytest.raises(OSError, match="can be written by others: remove it, or let BOOK_CACHE"):
+        fresh.own_cache()
+    home.rmdir()
+    home.symlink_to(unwritable)
+    with pytest.raises(OSError, match="can be written by others"):
+        fresh.own_cache()

@@ -10,11 +10,12 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, REPO)
-from utils.environment import cache_home  # noqa: E402
+from utils.environment import cache_home, temporary_home  # noqa: E402
 
 
 def targets():
     yield cache_home()
+    yield temporary_home()
     for name in (".venv", "_build", "build", "pytorch_2_5_measured.egg-info"):
         yield os.path.join(REPO, name)
     for folder, names, _ in os.walk(REPO):

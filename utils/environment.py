@@ -50,6 +50,13 @@ def cache_home():
     return os.path.join(base, "pytorch-2-5-measured")
 
 
+def temporary_home():
+    """Takes the place of `cache_home` where that cannot be written. It is each user's own, as
+    the temporary folder is everybody's on most systems; `make clean` removes it too."""
+    user = os.getuid() if hasattr(os, "getuid") else "own"
+    return os.path.join(tempfile.gettempdir(), "pytorch-2-5-measured-%s" % user)
+
+
 # --- the setup cell -----------------------------------------------------------
 
 

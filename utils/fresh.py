@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.environment import cache_home, cpu_name, find_compiler
+from utils.environment import cache_home, cpu_name, find_compiler, temporary_home
 from utils.report import scrub
 
 MARK = "BOOK_FRESH"  # environment variable that every process started for a child inherits
@@ -184,13 +185,20 @@ def _remove(pid, folder):
 
 
 def _writable(folder: str) -> str:
-    """The folder, or one in the temporary folder when it cannot be written."""
+    """The folder, or one in the temporary folder when it cannot be written. Raises OSError."""
     try:
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError:
-        folder = os.path.join(tempfile.gettempdir(), "pytorch-2-5-measured", os.path.basename(folder))
+        home = temporary_home()
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        found = os.lstat(home)
+        # What lies in there is loaded and run, so it must not be somebody else's.
+        if not stat.S_ISDIR(found.st_mode) or hasattr(os, "getuid") and (found.st_uid, found.st_mode & 0o022) != (
+                os.getuid(), 0):
+            raise OSError(f"{home} can be written by others: remove it, or let BOOK_CACHE name a folder.") from None
+        folder = os.path.join(home, os.path.basename(folder))
         os.makedirs(folder, exist_ok=True)
         return folder
 
