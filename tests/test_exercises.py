@@ -17,6 +17,7 @@ import yaml
 
 from tools import chapters
 from tools.notebook_form import names
+from utils.fresh import own_cache
 
 WRONG = yaml.safe_load((Path(__file__).parent / "wrong_answers.yml").read_text(encoding="utf-8"))
 
@@ -52,6 +53,7 @@ def run(tmp_path, monkeypatch):
     imports the module by its name and keeps what it found, so each test's name is its own;
     inspect.getsource reads the file."""
     monkeypatch.chdir(chapters.REPO / "chapters")
+    own_cache()  # in another run's folder Inductor would find what it tuned, and not tune again
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
     module = types.ModuleType(tmp_path.name)
     monkeypatch.setitem(sys.modules, module.__name__, module)
