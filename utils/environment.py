@@ -253,6 +253,16 @@ def _inline_flag():
                 "Since torch 2.12 inline_inbuilt_nn_modules is always on; setting it does nothing.")
 
 
+def _flash_unbatched():
+    import torch
+    from torch.nn.attention import SDPBackend
+
+    x = torch.zeros(4, 256, 64)
+    ok = torch._fused_sdp_choice(x, x, x) == SDPBackend.FLASH_ATTENTION.value
+    return Gate(ok, "Flash on the CPU takes tensors without a batch dimension (torch 2.14 does)." if ok else
+                "Flash on the CPU of this torch wants a batch dimension; torch 2.14 does without.")
+
+
 def _gloo_recorder():
     import torch
 
@@ -385,6 +395,10 @@ GATES = {
     "gemm_two_threads": _since(
         (2, 6), "The template is built for any number of threads.",
         "For two threads or more torch 2.5's template is C++ with a missing brace: this chapter uses one."),
+    "flash_unbatched": _flash_unbatched,
+    "sequential_whole": _since(
+        (2, 14), "nn.Sequential compiled in place is one graph.",
+        "Up to torch 2.13 Dynamo passes through nn.Sequential and compiles each block."),
     "gloo_recorder": _gloo_recorder,
     "fr_analyser": _fr_analyser,
     "cudnn_attention": _cudnn_attention,
