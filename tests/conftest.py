@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import setuptools  # noqa: F401  torch brings it in later, when it may find the standard library's distutils first
 
+import tools  # noqa: F401  before jsonschema, which it makes quick to import
+
 REPO = Path(__file__).resolve().parent.parent
 
 

@@ -227,8 +227,3 @@ def test_no_room_is_one_sentence(words, said, tmp_path, monkeypatch, capsys):
         board.main()
     told = capsys.readouterr().err
     assert end.value.code in (1, 2) and said in told and len(told.splitlines()) == 1
-
-
-def test_needs_no_torch(python):
-    done = python("import sys; sys.modules['torch'] = None; from tools import board; board.results([])")
-    assert done.returncode == 0, done.stderr

@@ -19,11 +19,13 @@ for path in sorted(pathlib.Path("utils").glob("*.py")):
 from utils import claims, recorded, scoreboard
 recorded.record("20.a", [{"x": 1}])
 scoreboard.board(scoreboard.rows(scoreboard.files()))
+from tools import board
+board.results([])
 print(len(claims.load()), recorded.own()["provenance"]["device"])
 """
 
 
-def test_all_but_the_timer_works_without_torch(python, tmp_path):
+def test_all_but_the_timer_and_the_board_of_a_room_work_without_torch(python, tmp_path):
     done = python(WITHOUT_TORCH, BOOK_RESULTS=str(tmp_path))
     assert done.returncode == 0, done.stderr
     count, device = done.stdout.split()
@@ -39,13 +41,6 @@ def test_effort_words(monkeypatch):
         environment.effort()
     with pytest.raises(ValueError):
         sizes(test=1)
-
-
-@pytest.mark.parametrize("name", environment.GATES)
-def test_every_gate_answers_with_a_sentence(name):
-    ok, reason = gate(name)
-    assert isinstance(ok, bool) and bool(gate(name)) == ok
-    assert re.fullmatch(r"[A-Z].*\.", reason, re.S) or reason[0].isalpha() and reason.endswith("."), reason
 
 
 def test_unknown_gate_lists_the_known():

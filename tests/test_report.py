@@ -54,7 +54,7 @@ def test_table_shows_first_call_interval_and_word(capsys):
 
     from utils.timing import compare
 
-    table(compare({"eager": lambda: torch.ones(1), "other": lambda: torch.ones(1)}))
+    table(compare({"eager": lambda: torch.ones(1), "other": lambda: torch.ones(1)}, budget_s=0.01))
     head, _, eager, other = capsys.readouterr().out.splitlines()
     assert "first call" in head and "95 %" in head
     assert "baseline" in eager and "×" in other and "[" in other

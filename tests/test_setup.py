@@ -53,7 +53,7 @@ def test_chapter_words(capsys):
 
 
 @pytest.mark.parametrize("wanted, files", [
-    ("", ["tests"]), ("none", ["tests", "--ignore", "tests/test_exercises.py"]),
+    ("", ["tests"]), ("none", ["tests", "--ignore", "tests/test_exercises.py", "--dist", "loadfile"]),
     ("20", ["tests/test_exercises.py", "-k", "20."]), ("99", None)])
 def test_what_a_word_runs_besides_the_notebooks(wanted, files, monkeypatch):
     calls = []

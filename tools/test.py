@@ -47,7 +47,8 @@ def run_unit_tests(wanted, paths):
     which measure, never are."""
     exercises = "tests/test_exercises.py"
     if wanted == "none":
-        which = ["tests", "--ignore", exercises]
+        # A file's tests in one worker, which makes what they share once: the exercises share nothing.
+        which = ["tests", "--ignore", exercises, "--dist", "loadfile"]
     elif wanted:
         if paths[0].stem[:2] in NO_CHAPTER:  # it has no exercises
             return 0
@@ -55,8 +56,9 @@ def run_unit_tests(wanted, paths):
     else:
         which = ["tests"]
     workers = str(min(os.cpu_count() or 1, 4))
-    return subprocess.call([sys.executable, "-m", "pytest", "-q", "-n", workers, *which], cwd=REPO,
-                           env={**os.environ, "BOOK_EFFORT": "test"})
+    # No plugin but this one: the chapters' nbval takes a while to import.
+    return subprocess.call([sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", workers, *which], cwd=REPO,
+                           env={**os.environ, "BOOK_EFFORT": "test", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
 
 
 def main():
