@@ -7,9 +7,13 @@ somewhere, by the browser tests.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,9 +47,14 @@ def code(notebook):
 
 
 @pytest.fixture(scope="module", params=CHAPTERS)
-def pair(request, edition):
+def stem(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def pair(stem, edition):
     """(the chapter, its learner edition); read once for all tests, as reading checks the format"""
-    return chapters.read(CHAPTERS[request.param]), chapters.read(edition / "chapters" / f"{request.param}.ipynb")
+    return chapters.read(CHAPTERS[stem]), chapters.read(edition / "chapters" / f"{stem}.ipynb")
 
 
 def test_every_cell_but_the_solutions_is_as_it_was(pair):
@@ -89,16 +98,13 @@ def test_the_instructor_keeps_the_notes(pair):
     assert after.count("</details>") == after.count("<details>")
 
 
-def test_links_stay_inside(pair, edition):
+def test_links_stay_inside(stem, pair, edition):
     text = "\n".join(cell.source for cell in pair[1].cells if cell.cell_type == "markdown")
     links = re.findall(r"\]\(([^)\s]+)\)", text)
-    assert f"{workshop.SITE}/{CHAPTERS_OF[pair[0].cells[0].source]}.html" in links
+    assert f"{workshop.SITE}/{stem}.html" in links
     for link in links:
         if not link.startswith(("https://", workshop.SITE + "/", "#")):
             assert (edition / "chapters" / link).is_file(), link
-
-
-CHAPTERS_OF = {chapters.read(path).cells[0].source: stem for stem, path in CHAPTERS.items()}
 
 
 def test_the_form_of_the_book(edition):
@@ -162,6 +168,19 @@ def test_the_way_to_the_first_chapter_is_two_commands(edition):
     done = subprocess.run([sys.executable, "tools/setup_env.py", "lane", "--wheels", "lost"], cwd=edition,
                           capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("There is no folder ")
+
+
+def test_the_hub_of_the_instructors_page_serves_this_edition():
+    """Its configuration was tried with a JupyterHub; here only its names can be compared."""
+    page = (REPO / "chapters" / "instructor.md").read_text(encoding="utf-8")
+    [config] = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    c = SimpleNamespace(Spawner=SimpleNamespace())
+    exec(config, {"c": c})
+    assert c.Spawner.cmd == [f"/srv/{workshop.NAME}/.venv/torch-{setup_env.DEFAULT}/bin/jupyterhub-singleuser"]
+    ada = SimpleNamespace(user=SimpleNamespace(name="ada"))
+    assert c.Spawner.environment["PYTHONPATH"](ada) == f"/home/ada/{workshop.NAME}"
+    assert f"lab/tree/{workshop.NAME}/chapters/00_measure.ipynb" in page
+    assert f"pip install jupyterhub nbgitpuller -c constraints/torch-{setup_env.DEFAULT}.txt" in page
 
 
 def test_only_what_learners_use(edition):
@@ -283,10 +302,20 @@ def test_a_lane_is_made_from_the_wheels_alone(tmp_path, monkeypatch):
     assert len(steps) == 2
 
 
-def test_an_empty_folder_of_wheels_is_one_sentence(edition, tmp_path):
-    """With a real pip, which asks nobody."""
-    done = subprocess.run([sys.executable, "tools/setup_env.py", "lane", "--wheels", str(tmp_path)], cwd=edition,
-                          capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"The wheelhouse lacks torch=={setup_env.DEFAULT} for")
-    assert len(done.stderr.splitlines()) == 1
+def test_an_empty_folder_of_wheels_is_one_sentence(edition, tmp_path, monkeypatch, capfd):
+    """With a real pip, which asks nobody: a copy of this environment's, as to unpack one takes seconds."""
+    def create(folder, with_pip):
+        assert with_pip
+        made(folder)
+        [packages] = (path for path in Path(folder).rglob("site-packages") if path.is_dir())
+        shutil.copytree(distribution("pip").locate_file("pip"), packages / "pip")
+
+    made = setup_env.venv.create
+    monkeypatch.setattr(setup_env.venv, "create", create)
+    monkeypatch.setattr(setup_env, "REPO", str(edition))
+    monkeypatch.setattr(sys, "argv", ["setup_env", "lane", "--wheels", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        setup_env.main()
+    told = capfd.readouterr().err
+    assert end.value.code == 2 and told.startswith(f"The wheelhouse lacks torch=={setup_env.DEFAULT} for"), told
+    assert len(told.splitlines()) == 1
