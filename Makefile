@@ -6,6 +6,8 @@ PYTHON ?= python3
 # TORCH_INDEX=https://... takes torch from another index (CPU-only, CUDA or XPU builds).
 TORCH_INDEX ?=
 PORT ?= 8000
+# A schedule of chapters/instructor.md for make dry-run: 90, half or full.
+SCHEDULE ?= 90
 # Of the room that make wheelhouse fills a folder for: SYSTEM=windows ROOM_PYTHON=3.12.
 SYSTEM ?=
 ROOM_PYTHON ?=
@@ -18,7 +20,7 @@ IN_SITE := $(SITE)/bin/python
 SETUP := $(PYTHON) tools/setup_env.py
 
 .PHONY: help book serve test test-site mutants lab doctor execute record clean
-.PHONY: workshop test-workshop wheelhouse slides board
+.PHONY: workshop test-workshop wheelhouse slides board dry-run
 .DEFAULT_GOAL := help
 
 help:
@@ -28,12 +30,13 @@ help:
 	@echo "make test TORCH=2.5.1    the same on the release"
 	@echo "make test-site           the site in a real browser (needs Chromium)"
 	@echo "make mutants             plant faults and see the tests catch them"
-	@echo "make doctor              can this machine run the book, and which chapters?"
+	@echo "make doctor              can this machine run the book, which chapters, in how many minutes?"
 	@echo "make execute CHAPTER=20  run a chapter and keep its outputs and results"
 	@echo "make record NAME=x       run the chapters and keep their results as machine x"
 	@echo "make workshop            what a room of learners needs, as one zip; make test-workshop runs it"
 	@echo "make wheelhouse          its packages for a room without internet; SYSTEM=windows another system"
 	@echo "make slides              a deck of slides a chapter, each one HTML file"
+	@echo "make dry-run SCHEDULE=90 run a schedule's chapters and print the clock; half, full"
 	@echo "make board DIR=room      the scoreboard of a folder of learners' results"
 	@echo "make clean               remove all that the book wrote"
 
@@ -80,6 +83,9 @@ test-workshop: $(LANE)/.complete workshop
 
 wheelhouse: $(SITE)/.complete
 	@$(IN_SITE) -m tools.wheelhouse $(if $(SYSTEM),--system "$(SYSTEM)") --python "$(ROOM_PYTHON)" --index "$(TORCH_INDEX)"
+
+dry-run: $(LANE)/.complete
+	@$(IN_LANE) -m tools.dry_run $(SCHEDULE)
 
 slides: $(SITE)/.complete
 	@$(IN_SITE) -m tools.slides

@@ -163,6 +163,18 @@ def test_close_refuses_nan_infinity_and_another_shape(result):
         close(truth)(result, torch.tensor([1.0, 2.0]))
 
 
+def test_close_can_look_at_all_errors_and_not_only_at_the_largest():
+    truth, eager = torch.ones(100, dtype=torch.float64), torch.full((100,), 1.00001)
+    unlucky, all_worse = eager.clone(), torch.full((100,), 1.00005)
+    unlucky[7] = 1.0001
+    with pytest.raises(AssertionError):
+        close(truth)(unlucky, eager)
+    close(truth, norm=2)(unlucky, eager)
+    for wrong in (all_worse, torch.where(torch.arange(100) == 7, 1.01, eager)):
+        with pytest.raises(AssertionError, match="times the baseline's own"):
+            close(truth, norm=2)(wrong, eager)
+
+
 def test_close_looks_into_structures():
     truth = {"out": ONES.double(), "grads": [ONES.double()]}
     fine = {"out": ONES, "grads": [ONES]}

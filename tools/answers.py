@@ -12,7 +12,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from tools import pages
+from tools import instructor, pages
 from utils import plots
 from utils.ratio import Ratio
 from utils.recorded import load, release
@@ -20,6 +20,7 @@ from utils.report import memory, ratio, seconds
 
 PICTURE = Path(__file__).resolve().parent.parent / "_build" / "headline.png"
 MARK = "<!-- made when the site is built -->"
+PART = "<!-- made when the site is built: %s -->"  # one of several in a page
 MACHINE = "reference"
 SCOREBOARD = "chapters/99_scoreboard"  # the page that is replaced as a whole
 
@@ -283,11 +284,12 @@ def headline_markdown(files) -> str:
 # --- the extension ----------------------------------------------------------------------------
 
 
-def additions(docnames, files) -> dict[str, str]:
-    """Page -> what is put into it."""
+def additions(docnames, files) -> dict[str, str | dict[str, str]]:
+    """Page -> what is put into it; of a page with several places, by their names."""
     lines = answers(files)
     return {"index": headline_markdown(files), "chapters/corrections": pages.corrections(files),
-            "chapters/since": pages.since(), SCOREBOARD: pages.executed_scoreboard(),
+            "chapters/since": pages.since(), "chapters/instructor": instructor.parts(),
+            SCOREBOARD: pages.executed_scoreboard(),
             **{name: lines[found[1]] for name in docnames
                if (found := re.match(r"chapters/(\d\d)_", name)) and found[1] in lines}}
 
@@ -302,6 +304,9 @@ def put_in(app, docname, source):
     addition = app.env.book_additions.get(docname, "")
     if docname == SCOREBOARD:
         source[0] = addition
+    elif isinstance(addition, dict):
+        for name, part in addition.items():
+            source[0] = source[0].replace(PART % name, part)
     elif MARK in source[0]:
         source[0] = source[0].replace(MARK, addition)
     elif addition:
