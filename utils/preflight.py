@@ -197,10 +197,13 @@ def chapters():
 
 
 def committed_gates():
-    """((major, minor), {gate: can it do that?}) of the newest torch whose answers the book
-    keeps, recorded/gates/; ((0, 0), {}) without any."""
+    """((major, minor), {gate: can it do that?}) of the newest torch that the book pins, from
+    recorded/gates/; ((0, 0), {}) without any."""
     newest = ((0, 0), {})
-    for path in glob.glob(os.path.join(REPO, "recorded", "gates", "torch-*.json")):
+    for pins in glob.glob(os.path.join(REPO, "constraints", "torch-*.txt")):
+        path = os.path.join(REPO, "recorded", "gates", os.path.basename(pins)[:-len("txt")] + "json")
+        if not os.path.exists(path):
+            continue
         with open(path, encoding="utf-8") as file:
             answers = {name: answer["ok"] for name, answer in json.load(file).items()}
         newest = max(newest, (_version(os.path.basename(path)), answers), key=lambda found: found[0])
