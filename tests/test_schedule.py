@@ -12,7 +12,7 @@ from utils import preflight
 
 BOOK = preflight.chapters()
 RECORDED = preflight.reference()
-NOTEBOOKS = {path.stem: chapters.read(path) for path in chapters.find() if path.stem[:2] not in notebook_form.NO_CHAPTER}
+NOTEBOOKS = {path.stem: chapters.read(path) for path in notebook_form.teaching()}
 PAGE = (REPO / "chapters" / "instructor.md").read_text(encoding="utf-8")
 
 
