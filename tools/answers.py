@@ -57,7 +57,7 @@ def deepest(data):
 
 def cold_start(data):
     row = deepest(data)
-    return row and Ratio(*[row["ratio"]] * 3)  # one start each: no interval
+    return row and Ratio(*(row.get(which, row["ratio"]) for which in ("ratio", "low", "high")))
 
 
 def cases(data):
