@@ -32,8 +32,8 @@ from utils.environment import cpu_name
 from utils.report import rows, share
 from utils.timing import compare, measure
 
-ENTRY_S = 0.05   # seconds an entry: 20 runs of everything take a minute
-BUSY_S = 0.08    # seconds an entry beside the neighbour, whose turns are as long
+ENTRY_S = 0.05   # seconds an entry: 20 runs of everything take little more than a minute
+BUSY_S = 0.08    # seconds an entry and thread beside the neighbour, whose turns are as long
 TRUTH_S = 0.15   # seconds an entry for the known truth, a difference of a tenth
 WIDE_S = 0.5     # seconds an entry where the width of the interval is judged
 NEIGHBOUR = """
@@ -176,7 +176,7 @@ def main(argv=None):
         quiet = aa(build, options.runs, ENTRY_S)
         quiet["built twice"] = built_twice(build, options.runs)
         with neighbours(random.Random(name).randrange(1000), beside=torch.get_num_threads()):
-            busy = aa(build, options.runs, BUSY_S)
+            busy = aa(build, options.runs, BUSY_S * torch.get_num_threads())
         summary["workloads"][name] = {"threads": torch.get_num_threads(), "quiet": quiet, "busy": busy}
     torch.set_num_threads(1)
     summary["known truth"] = known_truth(options.runs)
@@ -190,11 +190,11 @@ def main(argv=None):
 
 
 def report(summary):
-    """Print the summary as tables; errors are |log ratio| as a share."""
+    """Print the summary as tables; an error is how much the larger time is above the smaller."""
     for when in ("quiet", "busy"):
         rows([{
             "workload": name, "threads": entry["threads"],
-            **{f"{how}, {what}": f"{100 * entry[when][method][what]:.1f} %"
+            **{f"{how}, {what}": f"{100 * math.expm1(entry[when][method][what]):.1f} %"
                for how, method in (("ours", "interleaved"), ("torch", "one after the other"))
                for what in ("median", "p90")},
             "covers 1": share(entry[when]["covers 1"]),

@@ -120,7 +120,7 @@ def test_every_row_has_a_card(name, capsys):
 
 
 def test_needs_is_used_only_when_nothing_was_measured():
-    assert claims.verdict("flex.fused_memory", 3.0, needs="a GPU") == "holds here"
+    assert claims.verdict("regional.warm", 3.0, needs="a GPU") == "holds here"
     assert claims.verdict("flex.fused_memory", None, needs="a GPU") == "not measurable here (needs a GPU)"
     assert claims.verdict("xpu.support") == "not measurable here (needs an Intel GPU)"
 

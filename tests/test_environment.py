@@ -67,6 +67,54 @@ def test_a_missing_driver_is_no_noise(monkeypatch):
         assert environment.pick_device().type != "cuda"
 
 
+def test_a_gpu_that_the_build_has_no_kernels_for_is_not_used(monkeypatch, capsys):
+    import torch
+
+    def ones(*size, device=None):
+        raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
+
+    monkeypatch.setattr(environment, "seen_devices", lambda: ["cuda"])
+    monkeypatch.setattr(environment, "_computes", environment._computes.__wrapped__)  # ask anew
+    monkeypatch.setattr(torch, "ones", ones)
+    assert environment.pick_device().type == "cpu"
+    assert "torch sees a GPU here (cuda)" in next(environment._missing(torch.device("cpu")))
+    monkeypatch.undo()
+    assert environment._computes.__wrapped__("cpu")
+
+
+@pytest.mark.parametrize("device, release, triton, ok", [
+    ("cpu", (2, 5), False, True), ("cuda", (2, 13), True, True), ("cuda", (2, 13), False, False),
+    ("xpu", (2, 13), False, False), ("mps", (2, 7), True, False), ("mps", (2, 8), False, True)])
+def test_inductor_needs_triton_on_a_gpu(device, release, triton, ok, monkeypatch):
+    import torch.utils._triton as ask
+
+    monkeypatch.setattr(environment, "pick_device", lambda: SimpleNamespace(type=device))
+    monkeypatch.setattr(environment, "torch_version", lambda: release)
+    monkeypatch.setattr(ask, "has_triton", lambda: triton)
+    monkeypatch.setitem(environment._gates, "compiler", Gate(True, "A compiler."))
+    assert environment._inductor().ok == ok
+    monkeypatch.setitem(environment._gates, "compiler", Gate(False, "No compiler."))
+    assert not environment._inductor()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands there are quoted")
+def test_a_blank_in_the_path_is_told(monkeypatch):
+    monkeypatch.setattr(sys, "prefix", "/home/me/my books/.venv/torch")
+    ok, reason = environment._compiler()
+    assert ok is (environment.find_compiler() is None) or "where a path holds a blank" in reason
+
+
+def test_the_cache_is_a_folder_of_its_own(monkeypatch, tmp_path):
+    """make clean removes it: whatever else BOOK_CACHE holds stays."""
+    from tools import clean
+
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    assert os.path.dirname(environment.cache_home()) == str(tmp_path)
+    assert str(tmp_path) not in list(clean.targets())
+    monkeypatch.setenv("BOOK_CACHE", os.path.join("~", "here"))
+    assert os.path.isabs(environment.cache_home()) and "~" not in environment.cache_home()
+
+
 def test_no_compiler_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", str(tmp_path / "none"))
     ok, reason = environment._compiler()

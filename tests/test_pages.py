@@ -105,6 +105,14 @@ def test_the_committed_gates_are_what_the_gates_say_today():
     assert set(answers) | gates.OF_THE_MACHINE == set(environment.GATES)
 
 
+def test_the_gates_of_a_version_are_the_same_on_every_machine(monkeypatch):
+    here = gates.answers()
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    monkeypatch.setitem(environment._gates, "compiler", environment.Gate(False, "No compiler."))
+    assert gates.answers() == here
+
+
 def test_every_gate_that_changed_is_told_with_both_sentences(monkeypatch):
     answers = {"2.5.1": {"a_flag": {"ok": False, "reason": "No <b>."}, "same": {"ok": True, "reason": "Yes."}},
                "2.13.0": {"a_flag": {"ok": True, "reason": "Yes & more."}, "same": {"ok": True, "reason": "Yes."},

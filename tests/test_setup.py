@@ -21,6 +21,13 @@ def test_a_lane_pins_its_torch(release, tmp_path):
     assert pinned(text)["torch"] == release and setup_env.TORCH_OWN in text
 
 
+@pytest.mark.parametrize("release", ["2.13.0", "2.5.1", "2.14.1"])
+def test_another_build_brings_its_own_libraries(release, tmp_path):
+    """A pinned CUDA library would make pip leave the build that was asked for."""
+    found = pinned(open(setup_env.pins(release, str(tmp_path), other_build=True), encoding="utf-8").read())
+    assert found["torch"] == release and not {"triton", "sympy", "cuda-toolkit"} & set(found) and "nbval" in found
+
+
 def test_another_torch_has_the_default_pins_without_torchs_own(tmp_path):
     text = open(setup_env.pins("2.11.0", str(tmp_path)), encoding="utf-8").read()
     found, default = pinned(text), pinned(open(setup_env.pins("2.13.0", ""), encoding="utf-8").read())
@@ -31,6 +38,7 @@ def test_another_torch_has_the_default_pins_without_torchs_own(tmp_path):
 
 @pytest.mark.parametrize("word, says", [
     ("abc", "is not a version"), ("2.5", "is not a version"), ("2.4.1", "older than the release"),
+    ("2.5.0", "older than the release"),
     ("2.5.1; rm", "is not a version")])
 def test_a_wrong_torch_is_one_sentence(word, says, repo):
     done = subprocess.run([sys.executable, "tools/setup_env.py", "lane", word], cwd=repo, capture_output=True, text=True)
@@ -57,7 +65,7 @@ def test_chapter_words(capsys):
     ("20", ["tests/test_exercises.py", "-k", "20."]), ("99", None)])
 def test_what_a_word_runs_besides_the_notebooks(wanted, files, monkeypatch):
     calls = []
-    monkeypatch.setattr(subprocess, "call", lambda command, **how: calls.append(command) or 0)
+    monkeypatch.setattr("tools.test.call", lambda command, **how: calls.append(command) or 0)
     assert run_unit_tests(wanted, chosen(wanted)) == 0
     assert [command[command.index("-n") + 2:] for command in calls] == ([files] if files else [])
 

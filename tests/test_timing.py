@@ -114,10 +114,10 @@ def test_inverse_swaps_the_ends():
 
 
 def test_break_even():
-    assert break_even(made([1.0] * 9, [0.5] * 9), "new") == 18
+    assert break_even(made([1.0] * 9, [0.5] * 9), "new") == 19
     assert break_even(made([1.0] * 9, [2.0] * 9), "new") == math.inf
     assert break_even(made([1, 2] * 5, [2, 1] * 5), "new") is None
-    assert break_even(made([1.0] * 9, [0.5] * 9, first=(1, 0.5)), "new") == 0
+    assert break_even(made([1.0] * 9, [0.5] * 9, first=(1, 0.5)), "new") == 1
 
 
 def test_results_are_frozen():

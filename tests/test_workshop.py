@@ -304,9 +304,9 @@ def test_a_lane_is_made_from_the_wheels_alone(tmp_path, monkeypatch):
 
 def test_an_empty_folder_of_wheels_is_one_sentence(edition, tmp_path, monkeypatch, capfd):
     """With a real pip, which asks nobody: a copy of this environment's, as to unpack one takes seconds."""
-    def create(folder, with_pip):
+    def create(folder, with_pip, **how):
         assert with_pip
-        made(folder)
+        made(folder, **how)
         [packages] = (path for path in Path(folder).rglob("site-packages") if path.is_dir())
         shutil.copytree(distribution("pip").locate_file("pip"), packages / "pip")
 

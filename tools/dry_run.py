@@ -39,6 +39,8 @@ def run(number: str) -> tuple[float, float | None]:
             share = chapters.execute(chapters.read(path), path, {"BOOK_EFFORT": EFFORT, "BOOK_RESULTS": results})
         except (chapters.Failed, chapters.Broken) as error:
             stop(f"{error}\nThe dry run ended here.")
+        except KeyboardInterrupt:
+            stop(f"{path.stem}: interrupted; the dry run ended here.", 130)
     return time.monotonic() - begun, share
 
 

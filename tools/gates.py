@@ -11,6 +11,7 @@ import argparse
 import json
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 from tools.chapters import REPO
@@ -21,7 +22,7 @@ from utils.untrusted import read_json
 FOLDER = REPO / "recorded" / "gates"
 RELEASE = "2.5.1"
 # They ask what is installed or plugged in, not what a version of torch does.
-OF_THE_MACHINE = {"compiler", "cudnn_attention", "cudnn_preferred", "package_build", "windows_program"}
+OF_THE_MACHINE = {"compiler", "inductor", "cudnn_attention", "cudnn_preferred", "package_build", "windows_program"}
 
 
 def path(release: str) -> Path:
@@ -29,11 +30,16 @@ def path(release: str) -> Path:
 
 
 def answers() -> dict[str, dict]:
-    """Gate -> {"ok": bool, "reason": sentence} of this torch, asked as on a CPU with AVX2
-    wherever this runs: what differs is then the version's doing."""
+    """Gate -> {"ok": bool, "reason": sentence} of this torch, asked as under Linux with a C++
+    compiler on an x86 CPU with AVX2, wherever this runs: what differs is then the version's
+    doing."""
     import torch
 
+    linux = SimpleNamespace(system=lambda: "Linux", machine=lambda: "x86_64")
+    compiles = {"compiler": environment.Gate(True, "A C++ compiler works.")}
     with (patch.object(environment, "pick_device", lambda: torch.device("cpu")),
+          patch.object(environment, "platform", linux),
+          patch.object(environment, "_gates", compiles),
           patch.object(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")):
         asked = {name: ask() for name, ask in environment.GATES.items() if name not in OF_THE_MACHINE}
     return {name: {"ok": found.ok, "reason": found.reason} for name, found in asked.items()}

@@ -59,12 +59,16 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """One line at the start is enough."""
 
 
-def server(port: int, folder: Path = HTML) -> http.server.ThreadingHTTPServer:
+class Server(http.server.ThreadingHTTPServer):
+    allow_reuse_address = os.name != "nt"  # on Windows it lets two servers have one port
+
+
+def server(port: int, folder: Path = HTML) -> Server:
     """A server of a folder, for this machine only; port 0 is any free one.
 
     Raises OSError when the port is taken.
     """
-    return http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Quiet, directory=str(folder)))
+    return Server(("127.0.0.1", port), functools.partial(Quiet, directory=str(folder)))
 
 
 def serve(port: int):

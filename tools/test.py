@@ -12,7 +12,7 @@ import sys
 import time
 
 from tools import chapters
-from tools.chapters import REPO
+from tools.chapters import REPO, stop
 from tools.notebook_form import NO_CHAPTER
 
 LIMIT_S = {"2.5": 120, "": 60}                 # BOOK_EFFORT=test, two quiet cores
@@ -31,10 +31,24 @@ def limit_s(path, release):
     return limits.get(".".join(release.split(".")[:2]), limits[""])
 
 
+def call(command, **how):
+    """The exit status of a command. Ctrl+C reaches the command too: it gets the time to end
+    what it has started, a kernel for one."""
+    process = subprocess.Popen(command, **how)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        stop("Interrupted.", 130)
+
+
 def run_chapter(path):
     """nbval over one notebook; (exit status, seconds)."""
     start = time.monotonic()
-    status = subprocess.call(
+    status = call(
         [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env",
          "--nbval-cell-timeout", str(CELL_TIMEOUT_S),
          "--nbval-sanitize-with", str(REPO / "tests" / "sanitize.cfg"), "-q", "--no-header", str(path)],
@@ -57,7 +71,7 @@ def run_unit_tests(wanted, paths):
         which = ["tests"]
     workers = str(min(os.cpu_count() or 1, 4))
     # No plugin but this one: the chapters' nbval takes a while to import.
-    return subprocess.call([sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", workers, *which], cwd=REPO,
+    return call([sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", workers, *which], cwd=REPO,
                            env={**os.environ, "BOOK_EFFORT": "test", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
 
 

@@ -6,7 +6,9 @@ say so: only the standard library at the top, and no syntax newer than Python 3.
 """
 
 import contextlib
+import functools
 import io
+import logging
 import os
 import platform
 import re
@@ -39,15 +41,18 @@ def sizes(**by_effort):
 
 
 def cache_home():
-    """Folder of everything the book keeps outside the repository; `make clean` removes it."""
+    """Folder of everything the book keeps outside the repository; `make clean` removes it.
+    BOOK_CACHE names another place for it: the folder there is still the book's own, as the
+    place may hold more."""
+    name = "pytorch-2-5-measured"
     if os.environ.get("BOOK_CACHE"):
-        return os.environ["BOOK_CACHE"]
+        return os.path.join(os.path.abspath(os.path.expanduser(os.environ["BOOK_CACHE"])), name)
     home = os.path.expanduser("~")
     base = {
         "Windows": os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"),
         "Darwin": os.path.join(home, "Library", "Caches"),
     }.get(platform.system()) or os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    return os.path.join(base, "pytorch-2-5-measured")
+    return os.path.join(base, name)
 
 
 def temporary_home():
@@ -97,8 +102,9 @@ def begin():
     own_cache()
     import torch
 
+    # A CUDA build has a line to say on a machine with nvcc and no GPU: 2.5 prints it, newer ones log it.
+    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     with contextlib.redirect_stderr(io.StringIO()):
-        # 2.5's CUDA build prints a line on a machine with nvcc and no GPU.
         import torch.utils.cpp_extension
     torch.manual_seed(0)
     here = Here()
@@ -110,17 +116,35 @@ def begin():
 
 
 def pick_device():
-    """CUDA, XPU or MPS where torch sees one, else the CPU."""
+    """CUDA, XPU or MPS where torch can compute on one, else the CPU."""
+    import torch
+
+    for name in seen_devices():
+        if _computes(name):
+            return torch.device(name)
+    return torch.device("cpu")
+
+
+def seen_devices():
+    """The kinds of GPU that torch sees here, the first choice first."""
     import torch
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a build for a GPU whose driver is missing says so, each time
-        for name in ("cuda", "xpu"):
-            if hasattr(torch, name) and getattr(torch, name).is_available():
-                return torch.device(name)
-    if torch.backends.mps.is_available():
-        return torch.device("mps")
-    return torch.device("cpu")
+        return [name for name, there in (
+            ("cuda", torch.cuda.is_available), ("xpu", lambda: hasattr(torch, "xpu") and torch.xpu.is_available()),
+            ("mps", torch.backends.mps.is_available)) if there()]
+
+
+@functools.lru_cache(None)
+def _computes(device):
+    """A GPU can be seen by a torch that was built without kernels for it."""
+    import torch
+
+    try:
+        return torch.ones(2, device=device).add_(1).cpu().sum().item() == 4
+    except RuntimeError:
+        return False
 
 
 def _device_name(device):
@@ -132,7 +156,10 @@ def _device_name(device):
 
 
 def _missing(device):
-    """One sentence for what this machine lacks and the book would use."""
+    """One sentence for each thing that this machine lacks and the book would use."""
+    if device.type == "cpu" and seen_devices():
+        yield ("torch sees a GPU here (%s) and cannot compute on it: a build for it may, see TORCH_INDEX in the README."
+               % seen_devices()[0])
     ok, reason = gate("compiler")
     if not ok:
         yield reason
@@ -184,7 +211,7 @@ def find_compiler():
 
 
 COMPILER_FIX = {
-    "Windows": "install the Visual Studio Build Tools and start from their developer prompt",
+    "Windows": "install the Visual Studio Build Tools and start from their x64 Native Tools Command Prompt",
     "Darwin": "run xcode-select --install",
 }.get(platform.system(), "install g++ (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++)")
 
@@ -193,15 +220,34 @@ def _compiler():
     path = find_compiler()
     if not path:
         return Gate(False, "No C++ compiler was found, so nothing can be compiled here: %s." % COMPILER_FIX)
-    if platform.system() != "Windows":
-        with tempfile.TemporaryDirectory() as folder:
-            source = os.path.join(folder, "probe.cpp")
-            with open(source, "w") as file:
-                file.write("#include <vector>\nint main() { return (int)std::vector<int>().size(); }\n")
-            if _output([path, source, "-o", os.path.join(folder, "probe")]) is None:
-                return Gate(False, "The C++ compiler %s does not compile a small program: %s."
-                            % (os.path.basename(path), COMPILER_FIX))
+    if platform.system() == "Windows":
+        if os.environ.get("VSCMD_ARG_TGT_ARCH") == "x86":
+            return Gate(False, "This prompt compiles for 32 bits, and Python has 64: "
+                        "start from the x64 Native Tools Command Prompt.")
+        return Gate(True, "A C++ compiler was found: %s." % os.path.basename(path))
+    if any(" " in place for place in (sys.prefix, sys.base_prefix)):
+        return Gate(False, "Inductor cannot compile where a path holds a blank, as this book's or Python's does: "
+                    "move the book, or take another Python.")
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "probe.cpp")
+        with open(source, "w") as file:
+            file.write("#include <vector>\nint main() { return (int)std::vector<int>().size(); }\n")
+        if _output([path, source, "-o", os.path.join(folder, "probe")]) is None:
+            return Gate(False, "The C++ compiler %s does not compile a small program: %s."
+                        % (os.path.basename(path), COMPILER_FIX))
     return Gate(True, "A C++ compiler works: %s." % os.path.basename(path))
+
+
+def _inductor():
+    device = pick_device().type
+    if device == "mps" and torch_version() < (2, 8):
+        return Gate(False, "Inductor compiles for Apple's GPUs since torch 2.8.")
+    if device in ("cuda", "xpu"):
+        from torch.utils._triton import has_triton
+
+        if not has_triton():
+            return Gate(False, "Inductor compiles for this GPU with Triton, which is missing or too new for it.")
+    return gate("compiler")
 
 
 def _flex_device():
@@ -212,8 +258,12 @@ def _flex_device():
 
 def _flex_compiled():
     device = _flex_device()
+    if device in ("cuda", "xpu") and not gate("inductor"):
+        return gate("inductor")
     if device == "cuda":
         return Gate(True, "FlexAttention compiles on CUDA since 2.5.")
+    if device == "cpu" and platform.system() == "Darwin":
+        return Gate(False, "FlexAttention does not compile on a CPU under macOS.")
     if device == "cpu" and torch_version() < (2, 6):
         return Gate(False, "FlexAttention compiles on a CPU only since torch 2.6.")
     if device == "cpu":
@@ -380,6 +430,7 @@ def _gemm_template():
 
 GATES = {
     "compiler": _compiler,
+    "inductor": _inductor,
     "flex_compiled": _flex_compiled,
     "flex_backward": _flex_backward,
     "aoti_package": _aoti_package,

@@ -166,6 +166,8 @@ def _ports():
 def _wine():
     if platform.system() == "Windows":
         return row("Wine", GREEN, "Not needed on Windows.")
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return row("Wine", GREEN, "Not needed: the Windows program of chapter 35 is for x86-64.")
     if environment.find_wine():
         return row("Wine", GREEN, "It is here.")
     return row("Wine", YELLOW, "Not found; only the Windows program of chapter 35 needs it.",
@@ -189,7 +191,7 @@ def chapters():
                       for kind in ("markdown", "code"))
         found[os.path.basename(path)[:2]] = {
             "title": re.search(r"^# (.+)$", text, re.M).group(1),
-            "gates": sorted(set(re.findall(r'\bgate\("(\w+)"\)', code))),
+            "gates": sorted(set(re.findall(r'\bgate\("(\w+)"', code))),
             "compiler": "C++ compiler" in text.split("\n## ")[0],
             "ranks": "init_process_group" in code,
             "reading": book["minutes_reading"], "exercises": book["minutes_exercises"]}

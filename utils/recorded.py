@@ -267,7 +267,7 @@ def recorded(name: str) -> list[tuple[str, str, dict]]:
 def load(folder=None) -> list[dict]:
     """All files of a folder that are in order (`named_folder()` when None), by machine and
     version; a sentence for each that is left out."""
-    return sorted(_in_order(Path(folder or named_folder())), key=lambda data: (data["machine"], _numbers(release(data))))
+    return sorted(_in_order(Path(folder or named_folder())), key=lambda data: (data["machine"], numbers(release(data))))
 
 
 def own() -> dict | None:
@@ -297,7 +297,8 @@ def file_name(data: dict) -> str:
     return f"{data['machine']}.torch-{release(data)}.json"
 
 
-def _numbers(version: str) -> list[int]:
+def numbers(version: str) -> list[int]:
+    """What versions are sorted by, those of nightly builds too: 2.10.0a0 is [2, 10, 0, 0]."""
     return [int(n) for n in re.findall(r"\d+", version)]
 
 
@@ -428,7 +429,7 @@ def board(files: list[dict]) -> list[dict]:
     """Rows of all verdicts: claim, machine, torch, verdict."""
     words = {(claim, data["machine"], release(data)): found["word"]
              for data in files for claim, found in verdicts(data).items()}
-    order = sorted(words, key=lambda key: (*key[:2], _numbers(key[2])))
+    order = sorted(words, key=lambda key: (*key[:2], numbers(key[2])))
     return [dict(zip(("claim", "machine", "torch"), key), verdict=words[key]) for key in order]
 
 

@@ -192,8 +192,9 @@ def close(truth=None, *, times=4.0, norm=math.inf):
 
 
 def break_even(comparison: Comparison, name: str) -> float | None:
-    """Calls after which `name`'s longer first call is paid back; inf when it is slower
-    than the baseline; None when the interval contains 1 (nobody can tell)."""
+    """Number of calls, the first included, from which on `name` has taken no more time in
+    all than the baseline; inf when it is slower than the baseline; None when the interval
+    contains 1 (nobody can tell)."""
     r = comparison.speedup(name)
     if r.low <= 1 <= r.high:
         return None
@@ -202,7 +203,7 @@ def break_even(comparison: Comparison, name: str) -> float | None:
     base, new = comparison[comparison.baseline], comparison[name]
     extra = new.first_call_s - base.first_call_s
     saved = base.median_s * (1 - 1 / r.value)
-    return max(0, math.ceil(extra / saved))
+    return 1 + max(0, math.ceil(extra / saved))
 
 
 def peak_bytes(f) -> int:
