@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from tools.chapters import REPO
 from utils import environment
-from utils.recorded import replace_file
+from utils.recorded import numbers, replace_file
 from utils.untrusted import read_json
 
 FOLDER = REPO / "recorded" / "gates"
@@ -48,7 +48,7 @@ def answers() -> dict[str, dict]:
 def load() -> dict[str, dict]:
     """Release -> its committed answers, oldest first."""
     found = {file.stem.removeprefix("torch-"): read_json(file) for file in FOLDER.glob("torch-*.json")}
-    return dict(sorted(found.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
+    return dict(sorted(found.items(), key=lambda item: numbers(item[0])))
 
 
 def changed(old: dict, new: dict) -> list[str]:

@@ -41,10 +41,11 @@ def pins(release, folder, other_build=False):
     """The constraints file of a torch version. other_build: of another index than the usual
     one, whose torch brings other libraries."""
     own = os.path.join(REPO, "constraints", "torch-%s.txt" % release)
-    if os.path.exists(own) and not other_build:
+    if not os.path.exists(own):
+        own = os.path.join(REPO, "constraints", "torch-%s.txt" % DEFAULT)
+    elif not other_build:
         return own
-    with open(own if os.path.exists(own) else os.path.join(REPO, "constraints", "torch-%s.txt" % DEFAULT),
-              encoding="utf-8") as file:
+    with open(own, encoding="utf-8") as file:
         text = file.read().split(TORCH_OWN)[0]
     path = os.path.join(folder, "constraints.txt")
     with open(path, "w", encoding="utf-8") as file:
@@ -95,7 +96,7 @@ def pip(folder, *arguments):
         except KeyboardInterrupt:
             process.terminate()
             process.wait()
-            fail("Interrupted; the same command starts again.")
+            raise
         if process.returncode == 0:
             return
         log.seek(0)
@@ -126,8 +127,6 @@ def make(name, describe, *steps):
              % (name, error))
     except OSError as error:
         fail("No environment could be made in .venv/%s: %s." % (name, error))
-    except KeyboardInterrupt:
-        fail("Interrupted; the same command starts again.")
     for number, (what, arguments) in enumerate(steps, 1):
         print("  %d/%d %s ..." % (number, len(steps), what), flush=True)
         pip(folder, *arguments(folder))
@@ -171,4 +170,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        fail("Interrupted; the same command starts again.")

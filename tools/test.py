@@ -72,7 +72,7 @@ def run_unit_tests(wanted, paths):
     workers = str(min(os.cpu_count() or 1, 4))
     # No plugin but this one: the chapters' nbval takes a while to import.
     return call([sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", workers, *which], cwd=REPO,
-                           env={**os.environ, "BOOK_EFFORT": "test", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+                env={**os.environ, "BOOK_EFFORT": "test", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
 
 
 def main():

@@ -157,12 +157,17 @@ def _device_name(device):
 
 def _missing(device):
     """One sentence for each thing that this machine lacks and the book would use."""
-    if device.type == "cpu" and seen_devices():
+    for name in seen_devices()[:1] if device.type == "cpu" else ():
         yield ("torch sees a GPU here (%s) and cannot compute on it: a build for it may, see TORCH_INDEX in the README."
-               % seen_devices()[0])
+               % name)
     ok, reason = gate("compiler")
     if not ok:
         yield reason
+
+
+def is_x86():
+    """A CPU of 64 bits as PCs have it, under the names that systems give it."""
+    return platform.machine() in ("x86_64", "AMD64")
 
 
 def cpu_name():
@@ -371,7 +376,7 @@ def find_wine():
 def _windows_program():
     if platform.system() == "Windows":
         return Gate(False, "This is Windows: your own compiler builds the kernel, and nothing has to be crossed.")
-    if platform.machine() not in ("x86_64", "AMD64"):
+    if not is_x86():
         return Gate(False, "The Windows program is made for x86-64, and this machine is %s." % platform.machine())
     import torch
 
@@ -422,7 +427,7 @@ def _gemm_template():
     capability = torch.backends.cpu.get_cpu_capability()
     if platform.system() == "Windows":
         return Gate(False, "Inductor's C++ matrix-product template is not tried on Windows here.")
-    if platform.machine() not in ("x86_64", "AMD64") or not capability.startswith(("AVX2", "AVX512")):
+    if not is_x86() or not capability.startswith(("AVX2", "AVX512")):
         return Gate(False, "Inductor's C++ matrix-product template needs an x86 CPU with AVX2 or newer; "
                     "this one is %s with %s." % (platform.machine(), capability))
     return gate("compiler") and Gate(True, "Inductor can build its C++ matrix-product template here (%s)." % capability)

@@ -166,7 +166,7 @@ def _ports():
 def _wine():
     if platform.system() == "Windows":
         return row("Wine", GREEN, "Not needed on Windows.")
-    if platform.machine() not in ("x86_64", "AMD64"):
+    if not environment.is_x86():
         return row("Wine", GREEN, "Not needed: the Windows program of chapter 35 is for x86-64.")
     if environment.find_wine():
         return row("Wine", GREEN, "It is here.")
