@@ -32,8 +32,9 @@ from utils.environment import cpu_name
 from utils.report import rows, share
 from utils.timing import compare, measure
 
-ENTRY_S = 0.05   # seconds an entry: 20 runs of everything take little more than a minute
-BUSY_S = 0.08    # seconds an entry and thread beside the neighbour, whose turns are as long
+ENTRY_S = 0.05   # seconds an entry
+BUSY_S = 0.25    # seconds an entry and thread beside the neighbour, whose turns are as long
+PROOF = 100      # runs; fewer are a look, with ENTRY_S beside the neighbour too
 TRUTH_S = 0.15   # seconds an entry for the known truth, a difference of a tenth
 WIDE_S = 0.5     # seconds an entry where the width of the interval is judged
 NEIGHBOUR = """
@@ -166,7 +167,7 @@ def main(argv=None):
     options = options.parse_args(argv)
     if options.runs < 5:
         sys.exit("--runs wants at least 5: a 90th percentile of fewer says nothing")
-    start, threads = time.perf_counter(), torch.get_num_threads()
+    start, threads, proof = time.perf_counter(), torch.get_num_threads(), options.runs >= PROOF
     torch.manual_seed(0)
     summary = {"machine": cpu_name(), "torch": torch.__version__, "runs": options.runs,
                "date": time.strftime("%Y-%m-%d"), "workloads": {}}
@@ -176,13 +177,13 @@ def main(argv=None):
         quiet = aa(build, options.runs, ENTRY_S)
         quiet["built twice"] = built_twice(build, options.runs)
         with neighbours(random.Random(name).randrange(1000), beside=torch.get_num_threads()):
-            busy = aa(build, options.runs, BUSY_S * torch.get_num_threads())
+            busy = aa(build, options.runs, BUSY_S * torch.get_num_threads() if proof else ENTRY_S)
         summary["workloads"][name] = {"threads": torch.get_num_threads(), "quiet": quiet, "busy": busy}
     torch.set_num_threads(1)
     summary["known truth"] = known_truth(options.runs)
     summary["half width at 0.5 s"] = wide(options.runs)
     torch.set_num_threads(threads)
-    summary["clock against Timer"] = agreement(1 if options.runs >= 100 else 0.2)
+    summary["clock against Timer"] = agreement(1 if proof else 0.2)
     report(summary)
     print(f"{time.perf_counter() - start:.0f} s in all")
     if options.write:

@@ -17,7 +17,6 @@ import yaml
 
 from tools import chapters
 from tools.notebook_form import names
-from utils.environment import gate
 from utils.fresh import own_cache
 
 WRONG = yaml.safe_load((Path(__file__).parent / "wrong_answers.yml").read_text(encoding="utf-8"))
@@ -39,10 +38,12 @@ def statements(source):
 
 
 def lifted(cells, wanted):
-    """The statements of cells that `wanted` names need, in their order."""
+    """The statements of cells that `wanted` names need, in their order, and those that set
+    torch's threads, which what follows needs though they bind no name."""
     found = [part for cell in cells for part in statements(cell.source)]
     needed, kept = set(wanted), set()
-    while more := {n for n, (_, binds, _) in enumerate(found) if binds & needed} - kept:
+    more = {n for n, (text, binds, _) in enumerate(found) if not binds and "torch.set_num_threads(" in text}
+    while more := (more | {n for n, (_, binds, _) in enumerate(found) if binds & needed}) - kept:
         kept |= more
         needed |= {name for n in more for name in found[n][2]}
     return "\n\n\n".join(found[n][0] for n in sorted(kept))
@@ -84,8 +85,6 @@ def test_exercise(path, number, run):
     uses = {check}.union(*(names(source)[1] for source in (starter.source, solution.source, *wrong)))
 
     said = []
-    if not gate("gemm_two_threads") and any('gate("gemm_two_threads")' in c.source for c in before):
-        torch.set_num_threads(1)  # as the chapter does: it binds no name, so it is not among what is lifted
     run(lifted(before, uses))
     asked = run.space[check]
 
@@ -114,6 +113,9 @@ def test_what_is_lifted():
         return type("Cell", (), {"source": source})
 
     cells = [cell("import math\nslow = 1 / 0"), cell("@staticmethod\ndef f(x):\n    return g(x)\nslow2 = f(1)"),
-             cell("def g(y):\n    slow = y\n    return math.sqrt(slow)")]
+             cell("def g(y):\n    slow = y\n    return math.sqrt(slow)"),
+             cell("few = 1\nif few:\n    torch.set_num_threads(few)"),
+             cell("def slow3():\n    torch.set_num_threads(2)")]
     assert lifted(cells, {"f"}) == ("import math\n\n\n@staticmethod\ndef f(x):\n    return g(x)\n\n\n"
-                                    "def g(y):\n    slow = y\n    return math.sqrt(slow)")
+                                    "def g(y):\n    slow = y\n    return math.sqrt(slow)\n\n\n"
+                                    "few = 1\n\n\nif few:\n    torch.set_num_threads(few)")

@@ -19,7 +19,7 @@ from utils.report import scrub
 
 REPO = Path(__file__).resolve().parent.parent
 MARK = "BOOK_KERNEL"  # environment variable that a kernel and all it starts inherit
-CELL_TIMEOUT_S = 900
+CELL_TIMEOUT_S = 1800  # at publish effort chapter 20 starts a deep model twelve times in one cell
 SHOWN_S = 2.0         # cells that take longer are listed while a chapter runs
 
 
