@@ -57,7 +57,7 @@ def deepest(data):
 
 def cold_start(data):
     row = deepest(data)
-    return row and Ratio(*[row["ratio"]] * 3)  # one start each: no interval
+    return row and of_row(row)
 
 
 def cases(data):
@@ -68,7 +68,7 @@ def cases(data):
 
 def best_case(data):
     rows = cases(data)
-    return rows and Ratio(rows[0]["value"], rows[0]["low"], rows[0]["high"])
+    return rows and of_row(rows[0])
 
 
 def window(data):
