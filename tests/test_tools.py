@@ -11,6 +11,7 @@ import nbformat
 import pytest
 
 from tools import chapters, execute, mutants, notebook_form, record
+from tools import test as suite
 from utils import recorded
 
 # A suite that runs in the background hands its children an ignored Ctrl+C.
@@ -316,3 +317,13 @@ def test_a_mutant_in_a_chapter_fails_its_own_cell(tmp_path):
     fault = mutants.Mutant("m", "chapters/10_things.ipynb", "x = 1", "x = 0 + 1", "chapter", cell="a", until="b")
     assert fault.run(tmp_path)[0] == "survived"
     assert chapters.read(path).cells[0].source == "x = 1"
+
+
+def test_a_test_run_leaves_the_readers_results_alone(tmp_path, monkeypatch):
+    path = write(tmp_path, "10_things", RECORDING)
+    own = tmp_path / "own"
+    monkeypatch.setenv("BOOK_RESULTS", str(own))
+    monkeypatch.setenv("PYTHONPATH", str(chapters.REPO))
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", raising=False)
+    assert suite.run_chapter(path)[0] == 0
+    assert not own.exists()
