@@ -253,6 +253,7 @@ def test_threads_are_left_alone_and_recorded():
 # --- memory ---------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("error")  # what torch says about its profiler is no output of a chapter
 def test_peak_bytes_counts_what_is_alive_at_once():
     x, mb = torch.ones(1_000_000), 4_000_000
 

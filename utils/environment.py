@@ -360,9 +360,10 @@ def _cudnn_preferred():
 def _cpu_precision_casts():
     import inspect
 
-    from torch._inductor.codegen import cpp
+    from torch._inductor import lowering
 
-    ok = "emulate_precision_casts" in inspect.getsource(cpp)
+    # What rounds calls it so; 2.5 reads the switch and rounds nothing.
+    ok = "emulate_output_cast" in inspect.getsource(lowering)
     return Gate(ok, "Inductor's C++ can round between operators (emulate_precision_casts)." if ok else
                 "Inductor's C++ does not heed emulate_precision_casts in this version.")
 

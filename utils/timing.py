@@ -17,6 +17,7 @@ import statistics
 import sys
 import threading
 import time
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -223,8 +224,10 @@ def peak_bytes(f) -> int:
         accelerator.synchronize()
         del result
         return accelerator.max_memory_allocated() - before
-    with torch.profiler.profile(profile_memory=True) as profile:
-        result = f()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Warning: Profiler clears events")  # 2.11, each time
+        with torch.profiler.profile(profile_memory=True) as profile:
+            result = f()
     del result
     alive = peak = 0
     for event in profile.profiler.kineto_results.events():
