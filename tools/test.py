@@ -50,7 +50,7 @@ def run_chapter(path):
     """nbval over one notebook; (exit status, seconds). A test is no run of the reader's: what
     it measures in a hurry must not take the place of their results."""
     start = time.monotonic()
-    with tempfile.TemporaryDirectory() as results:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as results:
         status = call(
             [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env",
              "--nbval-cell-timeout", str(CELL_TIMEOUT_S),
