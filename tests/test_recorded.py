@@ -53,7 +53,8 @@ def fresh(tmp_path, monkeypatch):
     for name, folder in (("BOOK_RESULTS", "results"), ("BOOK_RECORDED", "recorded")):
         monkeypatch.setenv(name, str(tmp_path / folder))
         (tmp_path / folder).mkdir()
-    monkeypatch.delenv("BOOK_RUN", raising=False)
+    for name in ("BOOK_RUN", "BOOK_MACHINE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(recorded, "_chapters", {})
     monkeypatch.setattr(recorded, "_told", set())
     monkeypatch.setattr(recorded, "_complained", False)
@@ -110,6 +111,28 @@ def test_round_trip(fresh, monkeypatch):
     assert entry["ratios"]["compiled"]["value"] == pytest.approx(2)
     assert recorded.recorded("20.depth")[0][2]["rows"][1]["whole_s"] is None  # JSON has no infinity
     assert recorded.recorded("20.nothing") == recorded.recorded("99.nothing") == []
+
+
+def test_a_run_shows_its_own_rows_for_those_it_will_replace(fresh, monkeypatch):
+    recorded.record("30.cases", [{"case": "last run"}])
+    recorded.record("30.other", [{"case": "last run"}])
+    last = recorded.merge(fresh / "results", "my-box")
+    recorded.write(fresh / "recorded" / recorded.file_name(last), last)
+    other = {**last, "machine": "zebra"}
+    recorded.write(fresh / "recorded" / recorded.file_name(other), other)
+    monkeypatch.setattr(recorded, "_chapters", {})
+    recorded.record("30.cases", [{"case": "this run"}])
+
+    def shown(name):
+        return [(machine, entry["rows"][0]["case"]) for machine, _, entry in recorded.recorded(name)]
+
+    reader = [("my-box", "last run"), ("zebra", "last run")]
+    assert shown("30.cases") == shown("30.other") == reader
+    monkeypatch.setenv("BOOK_MACHINE", "my-box")
+    assert shown("30.cases") == [("my-box", "this run"), ("zebra", "last run")]
+    assert shown("30.other") == reader  # it recorded nothing under that name
+    monkeypatch.setenv("BOOK_MACHINE", "box")
+    assert shown("30.cases") == [("box", "this run"), *reader]
 
 
 def test_a_result_replaces_the_one_of_its_name(fresh):

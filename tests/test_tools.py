@@ -141,6 +141,16 @@ def test_record_keeps_no_outputs_and_joins_chapters(tmp_path, book):
     assert data["chapters"]["10"]["run"]["id"] != data["chapters"]["20"]["run"]["id"]
 
 
+def test_a_run_shows_its_own_rows_not_the_last_ones(tmp_path, book, monkeypatch):
+    monkeypatch.setenv("BOOK_RECORDED", str(tmp_path / "recorded"))
+    path = write(tmp_path, "10_things", "import time\n\nfrom utils.recorded import record, recorded\n\n"
+                 "record('10.things', [{'when': time.time()}])\n((machine, _, entry),) = recorded('10.things')\n"
+                 "assert machine == 'here' and time.time() - entry['rows'][0]['when'] < 1")
+    for _ in range(2):
+        record.Run("here", "test").all([path])
+        time.sleep(1)
+
+
 # --- nothing kept -----------------------------------------------------------------------
 
 
@@ -214,16 +224,17 @@ def test_a_damaged_file_of_results_is_not_replaced(tmp_path, book, capsys):
     assert file.name in capsys.readouterr().err and file.read_text(encoding="utf-8") == "{}"
 
 
-def test_another_machine_needs_another_name(tmp_path, book, capsys):
+@pytest.mark.parametrize("what", ["cpu", "capability"])  # one name is sold with several of these
+def test_another_machine_needs_another_name(tmp_path, book, capsys, what):
     path = write(tmp_path, "10_things", RECORDING)
     record.Run("here", "test").all([path])
     (file,) = (tmp_path / "recorded").iterdir()
     data = json.loads(file.read_text(encoding="utf-8"))
-    data["provenance"]["cpu"] = "Another CPU"
+    data["provenance"][what] = "ANOTHER"
     recorded.write(file, data)
     with pytest.raises(SystemExit):
         record.Run("here", "test").all([path])
-    assert "another cpu (Another CPU)" in capsys.readouterr().err
+    assert f"another {what} (ANOTHER)" in capsys.readouterr().err
 
 
 # --- words on the command line ----------------------------------------------------------

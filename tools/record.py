@@ -20,7 +20,7 @@ from utils import recorded
 from utils.environment import EFFORTS
 
 BUSY = 0.1  # others may use a tenth of the cores while we measure
-SAME = ("cpu", "cores", "device", "torch")  # what makes two runs one machine's
+SAME = ("cpu", "cores", "capability", "device", "torch")  # what makes two runs one machine's
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Run:
         """One chapter in a new kernel: its outputs and its results, or neither."""
         notebook = chapters.read(path)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as results:
-            env = {"BOOK_EFFORT": self.effort, "BOOK_RESULTS": results, "BOOK_RUN": self.id}
+            env = {"BOOK_EFFORT": self.effort, "BOOK_RESULTS": results, "BOOK_RUN": self.id,
+                   "BOOK_MACHINE": self.machine}
             share = chapters.execute(notebook, path, env)
             self._judge(path, share)
             joined = self._joined(path, results, share)

@@ -255,13 +255,17 @@ def check(path) -> list[str]:
 
 def recorded(name: str) -> list[tuple[str, str, dict]]:
     """What named machines recorded under `name`: (machine, torch version, entry), sorted.
-    The entry is the stored JSON value: its "kind" is "comparison" or "rows"."""
-    found = []
-    for data in load():
+    The entry is the stored JSON value: its "kind" is "comparison" or "rows". In a run that
+    is to be those of a named machine (BOOK_MACHINE), what the run itself recorded stands
+    for what it will replace: a page never shows the last run's rows beside this one's."""
+    files, found = load(), {}
+    if machine := os.environ.get("BOOK_MACHINE"):
+        files.append({"machine": machine, "provenance": provenance(), "chapters": _chapters})
+    for data in files:
         entry = data["chapters"].get(name[:2], {}).get("results", {}).get(name)
         if entry is not None:
-            found.append((data["machine"], release(data), entry))
-    return found
+            found[data["machine"], release(data)] = entry
+    return [(*key, found[key]) for key in sorted(found, key=lambda key: (key[0], numbers(key[1])))]
 
 
 def load(folder=None) -> list[dict]:
