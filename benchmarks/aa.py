@@ -34,7 +34,8 @@ from utils.timing import compare, measure
 
 ENTRY_S = 0.05   # seconds an entry
 BUSY_S = 0.25    # seconds an entry and thread beside the neighbour, whose turns are as long
-PROOF = 100      # runs; fewer are a look, with ENTRY_S beside the neighbour too
+PROOF = 100      # runs; fewer are a look of a minute: ENTRY_S beside the neighbour too, and
+                 # fewer runs for all that is not a 90th percentile
 TRUTH_S = 0.15   # seconds an entry for the known truth, a difference of a tenth
 WIDE_S = 0.5     # seconds an entry where the width of the interval is judged
 NEIGHBOUR = """
@@ -141,22 +142,22 @@ def known_truth(runs):
 def wide(runs):
     """Half width of the interval at half a second an entry, one thread."""
     f = gemm_softmax()
-    found = [interleaved(f, f, WIDE_S) for _ in range(max(3, runs // 10))]
+    found = [interleaved(f, f, WIDE_S) for _ in range(runs)]
     return statistics.median((r.high - r.low) / 2 for r in found)
 
 
-def agreement(slowest_s):
-    """Our clock over Timer's at the same number of threads: the median of nine turns
+def agreement(slowest_s, turns):
+    """Our clock over Timer's at the same number of threads: the median of so many turns
     each from microseconds up, one of the slowest."""
     result = {}
     for name, f in {"2 us": lambda x=torch.zeros(1): x + 1, "1 ms": matmul(),
                     f"{slowest_s:g} s": lambda: time.sleep(slowest_s) or torch.zeros(1)}.items():
         theirs = Timer("f()", globals={"f": f}, num_threads=torch.get_num_threads())
-        turns = []
-        for _ in range(1 if name.endswith(" s") else 9):
+        found = []
+        for _ in range(1 if name.endswith(" s") else turns):
             median = (theirs.timeit(1) if name.endswith(" s") else theirs.blocked_autorange(min_run_time=0.05)).median
-            turns.append(measure(f, budget_s=0.05).median_s / median)
-        result[name] = statistics.median(turns)
+            found.append(measure(f, budget_s=0.05).median_s / median)
+        result[name] = statistics.median(found)
     return result
 
 
@@ -168,6 +169,7 @@ def main(argv=None):
     if options.runs < 5:
         sys.exit("--runs wants at least 5: a 90th percentile of fewer says nothing")
     start, threads, proof = time.perf_counter(), torch.get_num_threads(), options.runs >= PROOF
+    shares = options.runs if proof else options.runs // 2
     torch.manual_seed(0)
     summary = {"machine": cpu_name(), "torch": torch.__version__, "runs": options.runs,
                "date": time.strftime("%Y-%m-%d"), "workloads": {}}
@@ -175,15 +177,15 @@ def main(argv=None):
         torch.set_num_threads(min(wanted, threads))
         print(f"{name} ...", flush=True)
         quiet = aa(build, options.runs, ENTRY_S)
-        quiet["built twice"] = built_twice(build, options.runs)
+        quiet["built twice"] = built_twice(build, shares)
         with neighbours(random.Random(name).randrange(1000), beside=torch.get_num_threads()):
             busy = aa(build, options.runs, BUSY_S * torch.get_num_threads() if proof else ENTRY_S)
         summary["workloads"][name] = {"threads": torch.get_num_threads(), "quiet": quiet, "busy": busy}
     torch.set_num_threads(1)
-    summary["known truth"] = known_truth(options.runs)
-    summary["half width at 0.5 s"] = wide(options.runs)
+    summary["known truth"] = known_truth(shares)
+    summary["half width at 0.5 s"] = wide(max(2, options.runs // 10))
     torch.set_num_threads(threads)
-    summary["clock against Timer"] = agreement(1 if proof else 0.2)
+    summary["clock against Timer"] = agreement(1, 9) if proof else agreement(0.1, 3)
     report(summary)
     print(f"{time.perf_counter() - start:.0f} s in all")
     if options.write:
