@@ -8,7 +8,7 @@ import pytest
 
 from tools import chapters, notebook_form
 from tools.setup_env import DEFAULT
-from utils import recorded
+from utils import recorded, report
 
 PNG = "iVBORw0KGgo="
 
@@ -34,6 +34,17 @@ def test_outputs_and_recorded_results_are_of_one_run(path, reference):
     run = chapters.read(path).metadata.get("book", {}).get("run")
     if entry := reference.get(path.stem[:2]):
         assert entry["run"]["id"] == run, f"{path.name} and the recorded results are of two runs"
+
+
+@pytest.mark.parametrize("path", chapters.find(), ids=lambda p: p.stem)
+def test_recorded_rows_in_the_outputs_are_the_recorded_ones(path, reference, monkeypatch, capsys):
+    monkeypatch.setenv("BOOK_RECORDED", str(chapters.REPO / "recorded"))
+    for name in reference.get(path.stem[:2], {}).get("results", ()):
+        report.recorded_rows(name)
+    told = {" ".join(line.split()) for line in capsys.readouterr().out.splitlines()}
+    shown = [" ".join(line.split()) for cell in chapters.read(path).cells for output in cell.get("outputs", ())
+             for line in output.get("text", "").splitlines() if line.startswith("reference ")]
+    assert [line for line in shown if line not in told] == []
 
 
 # --- a small chapter that is in order, and its faults -------------------------------------
