@@ -281,3 +281,13 @@ def test_the_command(tmp_path, command):
     assert "20_broken.ipynb is not a notebook that can be read: " in told
     assert command("--fix", path) == (0, "") and path.read_bytes() != before
     assert command("--check", path) == (0, "")
+
+
+@pytest.mark.parametrize("source, binds, uses", [
+    ("rows = [row for row in found]", {"rows"}, {"found"}),
+    ("sizes = {name: size(name) for name in {n for n in found}}", {"sizes"}, {"size", "found"}),
+    ("def f(x):\n    return [g(y) for y in x]", {"f"}, {"g"}),
+    ("for row in [row for row in found]:\n    print(row)", {"row"}, {"found", "print", "row"}),
+])
+def test_the_variable_of_a_comprehension_is_no_name_of_the_cell(source, binds, uses):
+    assert notebook_form.names(source) == (binds, uses)

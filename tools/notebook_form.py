@@ -283,10 +283,23 @@ def _solution_faults(code):
         given |= binds
 
 
+class AsGenerators(ast.NodeTransformer):
+    """List, set and dict comprehensions as generator expressions: from Python 3.12 on a
+    module's symbol table holds the variables of the former as if the module bound them."""
+
+    def visit_ListComp(self, node):
+        return self.visit(ast.GeneratorExp(node.elt, node.generators))
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node):
+        return self.visit(ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators))
+
+
 def names(source: str) -> tuple[set[str], set[str]]:
     """(names that a cell binds for the cells after it, names it takes from elsewhere:
     also from inside its functions)."""
-    module = symtable(source, "cell", "exec")
+    module = symtable(ast.unparse(AsGenerators().visit(ast.parse(source))), "cell", "exec")
     binds = {s.get_name() for s in module.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     uses, tables = {s.get_name() for s in module.get_symbols() if s.is_referenced()}, module.get_children()
     while tables:
