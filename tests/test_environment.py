@@ -67,6 +67,17 @@ def test_a_missing_driver_is_no_noise(monkeypatch):
         assert environment.pick_device().type != "cuda"
 
 
+def test_python_3_13_0_is_told_once_and_not_by_torch(monkeypatch, capsys):
+    import warnings
+
+    monkeypatch.setattr(sys, "version_info", (3, 13, 0, "final", 0))
+    with warnings.catch_warnings(record=True) as met:
+        warnings.simplefilter("always")
+        environment.begin()
+        warnings.warn("Guards may run slower on Python 3.13.0. Consider upgrading to Python 3.13.1+.", RuntimeWarning)
+    assert not met and environment.SLOW_GUARDS in capsys.readouterr().out.splitlines()
+
+
 def test_a_gpu_that_the_build_has_no_kernels_for_is_not_used(monkeypatch, capsys):
     import torch
 

@@ -108,11 +108,13 @@ def test_a_torch_that_is_not_there_and_one_that_dies(monkeypatch):
 
 
 @pytest.mark.parametrize("version, release, state", [
-    ((3, 9), "", RED), ((3, 11), "", GREEN), ((3, 13), "2.5.1", RED), ((3, 13), "2.13.0", GREEN), ((3, 14), "2.13.0", RED)])
+    ((3, 9, 2), "", RED), ((3, 11, 0), "", GREEN), ((3, 13, 0), "2.5.1", RED), ((3, 13, 0), "2.13.0", YELLOW),
+    ((3, 13, 1), "2.13.0", GREEN), ((3, 14, 0), "2.13.0", RED)])
 def test_the_python(version, release, state, monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (*version, 0))
+    monkeypatch.setattr(sys, "version_info", version)
     found = preflight._python({"release": release} if release else {})
-    assert found["state"] == state and bool(found["fix"]) == (state == RED)
+    assert found["state"] == state and bool(found["fix"]) == (state != GREEN)
+    assert (environment.SLOW_GUARDS in found["says"]) == (state == YELLOW)
 
 
 @pytest.mark.parametrize("asked, state", [

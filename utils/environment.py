@@ -20,6 +20,8 @@ import warnings
 
 PYTHONS = {"2.5": ((3, 10), (3, 12)), "": ((3, 10), (3, 13))}  # by torch release; "" is any other
 EFFORTS = ("test", "read", "publish")
+# The same sentence for the setup cell and the machine check; torch says it beside a line of its own source.
+SLOW_GUARDS = "A fault of Python 3.13.0 slows the guards of compiled code; 3.13.1 is without it."
 
 
 def effort():
@@ -106,6 +108,7 @@ def begin():
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     with contextlib.redirect_stderr(io.StringIO()):
         import torch.utils.cpp_extension
+    warnings.filterwarnings("ignore", message="Guards may run slower on Python 3.13.0")  # `_missing` tells it
     torch.manual_seed(0)
     here = Here()
     print("Python %s, torch %s, %s" % (platform.python_version(), torch.__version__, _device_name(here.device)))
@@ -160,9 +163,16 @@ def _missing(device):
     for name in seen_devices()[:1] if device.type == "cpu" else ():
         yield ("torch sees a GPU here (%s) and cannot compute on it: a build for it may, see TORCH_INDEX in the README."
                % name)
+    if slow_guards():
+        yield SLOW_GUARDS
     ok, reason = gate("compiler")
     if not ok:
         yield reason
+
+
+def slow_guards():
+    """Is this the one Python whose dictionaries Dynamo cannot watch (cpython issue 125608)?"""
+    return sys.version_info[:3] == (3, 13, 0)
 
 
 def is_x86():

@@ -94,6 +94,9 @@ def _python(asked):
     low, high = environment.PYTHONS.get(".".join(release.split(".")[:2]), environment.PYTHONS[""])
     says = "%s; the book runs on %d.%d to %d.%d%s." % (
         (platform.python_version(),) + low + high + (" with this torch" if release else "",))
+    if environment.slow_guards() and (3, 13) <= high:
+        return row("Python", YELLOW, "%s %s" % (says, environment.SLOW_GUARDS),
+                   "install Python 3.13.1 or later")
     if low <= sys.version_info[:2] <= high:
         return row("Python", GREEN, says)
     return row("Python", RED, says, "install Python 3.12 and name it: make lab PYTHON=python3.12, "
