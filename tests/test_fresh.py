@@ -81,6 +81,15 @@ def test_an_error_names_no_folder_of_this_machine():
     assert os.path.expanduser("~") + os.sep not in str(caught.value)
 
 
+def test_an_error_is_told_without_colours(monkeypatch):
+    """Jupyter sets FORCE_COLOR, and Python colours tracebacks from 3.13 on; this stands for any program that asks."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = "'\\x1b[31m' * ('FORCE_COLOR' in os.environ and not os.environ.get('NO_COLOR'))"
+    with pytest.raises(FreshError, match="OSError: no driver") as raised:
+        run_fresh(f"import os; raise OSError({coloured} + 'no driver')")
+    assert "\x1b" not in str(raised.value)
+
+
 def test_much_output_does_not_block():
     assert run_fresh("import sys; print('x' * 10**7); print('y' * 10**7, file=sys.stderr); result = 1").result == 1
 

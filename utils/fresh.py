@@ -144,6 +144,7 @@ def _source(f) -> str:
 def _child_env(inductor, extra) -> dict:
     env = {**os.environ, "KINETO_LOG_LEVEL": "6", "TORCH_CPP_LOG_LEVEL": "ERROR",
            "TORCHINDUCTOR_CACHE_DIR": str(inductor), "TRITON_CACHE_DIR": str(inductor / "triton"),
+           "NO_COLOR": "1",  # Jupyter asks for colours, and from 3.13 on Python puts them into tracebacks
            **{k: v for k, v in (extra or {}).items()},
            MARK: f"{os.getpid()}-{time.monotonic_ns()}"}
     return {k: str(v) for k, v in env.items() if v is not None}
