@@ -1,13 +1,16 @@
 """The lines and the picture that the site computes from recorded results."""
 
 import json
+import re
 import shutil
+from html import escape
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tools import answers, site
+from utils import preflight
 from utils.ratio import Ratio
 
 
@@ -74,7 +77,7 @@ FULL = {
 
 
 def test_a_line_for_each_chapter():
-    lines = answers.answers([machine(**FULL)])
+    lines = {chapter: answers.under_title(*said) for chapter, said in answers.answers([machine(**FULL)]).items()}
     assert list(lines) == list(answers.ANSWERS) == sorted(lines)
     assert "Yes, also without cuDNN: over 4096 tokens flash runs 4.00× [4.00, 4.00]" in lines["10"]
     assert "5.00 MB of memory instead of 500 MB" in lines["10"]
@@ -120,8 +123,8 @@ def test_what_is_not_recorded_is_not_answered():
 def test_the_newest_torch_that_has_an_answer_gives_it():
     old = machine("2.5.1", **FULL)
     new = machine("2.13.0", r00_steady=FULL["r00_steady"])
-    lines = answers.answers([old, new])
-    assert "torch 2.13.0" in lines["00"] and "torch 2.5.1" in lines["50"]
+    said = answers.answers([old, new])
+    assert said["00"][-1].endswith("torch 2.13.0") and said["50"][-1].endswith("torch 2.5.1")
 
 
 def test_headline(monkeypatch, tmp_path):
@@ -167,10 +170,24 @@ def test_the_line_goes_under_the_title_and_nowhere_else(app, monkeypatch):
     title, code = json.loads(source[0])["cells"]
     assert title["source"].startswith('# FlexAttention\n\n<p class="answer">') and title["source"].endswith("A question?")
     assert code == {"source": "code"}
-    for name, text in {"chapters/setup": "# Set up", "index": f"a {answers.MARK} b"}.items():
-        source = [text]
-        answers.put_in(app, name, source)
-        assert (source[0] == text) == (name != "index") and answers.MARK not in source[0]
+    source = ["# Set up"]
+    answers.put_in(app, "chapters/setup", source)
+    assert source == ["# Set up"]
+
+
+@pytest.mark.parametrize("results, answered", [(FULL, True), ({}, False)])
+def test_the_landing_page_has_the_picture_answers_and_minutes(app, monkeypatch, repo, results, answered):
+    outdated(app, monkeypatch, machine(**results))
+    source = [(repo / "index.md").read_text(encoding="utf-8")]
+    answers.put_in(app, "index", source)
+    assert answers.MARK[:-4] not in source[0]  # no place is left empty
+    assert ("![Bars of measured" in source[0]) == answered
+    rows = dict(re.findall(r"^\| \[(\d\d) (.+) \|$", source[0], re.M))
+    assert list(rows) == list(answers.ANSWERS)
+    full = answers.answers([machine(**FULL)])
+    for number, chapter in preflight.chapters().items():
+        assert f"{chapter['reading']} min to read, {chapter['exercises']} min of exercises</small>" in rows[number]
+        assert (f"<br><small>{escape(' '.join(full[number][:2]))}</small>" in rows[number]) == answered
 
 
 def test_made_pages_are_put_in(app, monkeypatch):
@@ -182,7 +199,7 @@ def test_made_pages_are_put_in(app, monkeypatch):
         assert source == [made]
 
 
-@pytest.mark.parametrize("page", ["index", "chapters/corrections", "chapters/since"])
+@pytest.mark.parametrize("page", ["chapters/corrections", "chapters/since"])
 def test_pages_have_a_place_for_what_is_made(repo, page):
     assert (repo / f"{page}.md").read_text(encoding="utf-8").count(answers.MARK) == 1
 

@@ -1,5 +1,5 @@
-"""What the recorded results answer: one line under each chapter's title, and the landing
-page's picture.
+"""What the recorded results answer: one line under each chapter's title and in the landing
+page's table, and that page's picture.
 
 A Sphinx extension: the sources stay as they are, the answers and the pages of tools.pages
 are put in while the site is built. What is not recorded is not answered.
@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 
 from tools import instructor, pages
-from utils import plots
+from utils import plots, preflight
 from utils.ratio import Ratio
 from utils.recorded import load, numbers, release
 from utils.report import memory, ratio, seconds
@@ -230,16 +230,28 @@ ANSWERS = {ask.__name__[-2:]: ask for ask in (
     answer_90, answer_95)}
 
 
-def answers(files) -> dict[str, str]:
-    """Chapter -> its line in HTML, from the reference machine's newest torch that has one."""
-    lines = {}
+def answers(files) -> dict[str, tuple[str, str, str]]:
+    """Chapter -> (question, answer, where it was measured), from the reference machine's newest
+    torch that has one."""
+    found = {}
     for data in files:
         for chapter, ask in ANSWERS.items():
-            if data["machine"] == MACHINE and (found := ask(data)):
+            if data["machine"] == MACHINE and (said := ask(data)):
                 where = f"{data['provenance']['cores']} cores, {data['provenance']['cpu']}, torch {release(data)}"
-                lines[chapter] = (f'<p class="answer"><strong>{found[0]}</strong> {escape(found[1])} '
-                                  f"<small>({escape(where)})</small></p>")
-    return lines
+                found[chapter] = (*said, where)
+    return found
+
+
+def under_title(question, answer, where) -> str:
+    return (f'<p class="answer"><strong>{question}</strong> {escape(answer)} '
+            f"<small>({escape(where)})</small></p>")
+
+
+def in_table(chapter, said) -> str:
+    """What a chapter's row of the landing page says below the question: the answer, if one is
+    recorded, and the minutes."""
+    minutes = f"{chapter['reading']} min to read, {chapter['exercises']} min of exercises"
+    return "".join(f"<br><small>{escape(line)}</small>" for line in (*([" ".join(said[:2])] if said else []), minutes))
 
 
 # --- the picture ----------------------------------------------------------------------------
@@ -286,12 +298,13 @@ def headline_markdown(files) -> str:
 
 def additions(docnames, files) -> dict[str, str | dict[str, str]]:
     """Page -> what is put into it; of a page with several places, by their names."""
-    lines = answers(files)
-    return {"index": headline_markdown(files), "chapters/corrections": pages.corrections(files),
+    said = answers(files)
+    rows = {number: in_table(chapter, said.get(number)) for number, chapter in preflight.chapters().items()}
+    return {"index": {"picture": headline_markdown(files), **rows}, "chapters/corrections": pages.corrections(files),
             "chapters/since": pages.since(), "chapters/instructor": instructor.parts(),
             SCOREBOARD: pages.executed_scoreboard(),
-            **{name: lines[found[1]] for name in docnames
-               if (found := re.match(r"chapters/(\d\d)_", name)) and found[1] in lines}}
+            **{name: under_title(*said[found[1]]) for name in docnames
+               if (found := re.match(r"chapters/(\d\d)_", name)) and found[1] in said}}
 
 
 def find_outdated(app, env, added, changed, removed):
