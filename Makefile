@@ -14,7 +14,8 @@ ROOM_PYTHON ?=
 
 LANE := .venv/torch-$(TORCH)
 SITE := .venv/site
-CONSTRAINTS := $(wildcard constraints/torch-$(TORCH).txt)
+# Another torch takes the default's pins.
+CONSTRAINTS := $(or $(wildcard constraints/torch-$(TORCH).txt),constraints/torch-2.13.0.txt)
 IN_LANE := $(LANE)/bin/python
 IN_SITE := $(SITE)/bin/python
 SETUP := $(PYTHON) tools/setup_env.py

@@ -30,6 +30,25 @@ def test_the_child_is_another_process_with_its_own_cache():
     assert not os.path.exists(first)
 
 
+def test_a_function_without_source_of_its_own_is_refused():
+    with pytest.raises(ValueError, match="a lambda has no source of its own"):
+        run_fresh(lambda: 1)
+    with pytest.raises(ValueError, match="no source for"):
+        run_fresh(len, [1])
+
+
+def test_only_this_hosts_dead_processes_are_swept(tmp_path, monkeypatch):
+    """A home may be shared, and a process number says nothing about another host."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for host in (fresh._host(), "another"):
+        (tmp_path / f"{dead.pid}-{host}-x").mkdir()
+    (tmp_path / f"{os.getpid()}-{fresh._host()}-x").mkdir()
+    fresh._sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [f"{dead.pid}-another-x", f"{os.getpid()}-{fresh._host()}-x"])
+
+
 def test_warm_is_the_same_folder_cold_never_is():
     code = ("import os; folder = os.environ['TORCHINDUCTOR_CACHE_DIR']; path = os.path.join(folder, 'x');"
             "result = os.path.exists(path); open(path, 'w').close()")
@@ -109,6 +128,7 @@ import os, subprocess, sys
 sleep = [sys.executable, "-c", "import time; time.sleep(120)"]
 subprocess.Popen(sleep)
 subprocess.Popen(sleep, start_new_session=True)
+subprocess.Popen(sleep, env={name: value for name, value in os.environ.items() if name != "BOOK_FRESH"})
 if os.fork() == 0:
     os.setsid(); os.execv(sys.executable, sleep)
 """
@@ -131,7 +151,7 @@ def test_a_killed_parent_leaves_no_child(marked, repo, tmp_path):
             f"run_fresh({FAMILY + 'import time; time.sleep(100)'!r}, toolchain='cold')")  # nothing to probe first
     env = {**os.environ, "BOOK_TEST_FAMILY": "killed", "BOOK_CACHE": str(tmp_path)}
     parent = subprocess.Popen([sys.executable, "-c", code], env=env, cwd=repo)
-    _until(lambda: len(marked("BOOK_TEST_FAMILY", "killed")) >= 5)
+    _until(lambda: len(marked("BOOK_TEST_FAMILY", "killed")) >= 6)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     _until(lambda: marked("BOOK_TEST_FAMILY", "killed") == [])

@@ -96,6 +96,7 @@ def test_json_is_the_same_for_scripts(repo, broken):
 
 
 def test_a_torch_that_is_not_there_and_one_that_dies(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in Jupyter; from 3.13 on Python colours what it says
     for code, found in [("import torch_that_is_not_there", "error"), ("import os; os._exit(3)", "error"),
                         ("raise ModuleNotFoundError(\"No module named 'torch'\")", None)]:
         monkeypatch.setattr(preflight, "ASK_TORCH", code)

@@ -295,6 +295,7 @@ BAD_DATA = {
     "no machine": (changed("machine", ...), "lacks the field 'machine'"),
     "no provenance": (changed("provenance", ...), "lacks the field 'provenance'"),
     "no torch": (changed("provenance/torch", ...), "provenance lacks the field 'torch'"),
+    "no chapters": (changed("chapters", {}), "chapters has the length 0"),
     "no run": (changed("chapters/20/run", ...), "chapters.20 lacks the field 'run'"),
     "another schema": (changed("schema", 2), "schema should be 1"),
     "schema is yes": (changed("schema", True), "schema should be 1"),
@@ -450,13 +451,14 @@ def test_commands(fresh, capsys):
     assert recorded.main(["board"]) == 0
     out = capsys.readouterr().out
     assert out.count("regional.frames") == 2 and "not measurable here" in out
-    assert recorded.main(["board", str(fresh / "nowhere")]) == 0
+    assert recorded.main(["board", str(fresh / "nowhere")]) == 1
+    assert capsys.readouterr().out == f"There is no folder {fresh / 'nowhere'}.\n"
 
 
 def test_other_load_sees_others_and_not_our_own():
     if OtherLoad()._start is None:
         pytest.skip("this system has no /proc")
-    busy = "import time; end = time.time() + 1.5\nwhile time.time() < end: pass"
+    busy = "import time\nwhile time.process_time() < 1.2: pass"
     with OtherLoad() as ours:
         subprocess.run([sys.executable, "-c", busy], check=True)
     # Seen from a process that slept meanwhile, the same work is another's.
@@ -465,6 +467,8 @@ def test_other_load_sees_others_and_not_our_own():
         subprocess.run([sys.executable, "-c", busy], check=True)
     sleeper.kill()
     sleeper.wait()
+    # Their own work counts as own in the first, and in the second it does not.
+    assert ours._end[2] - ours._start[2] > 1 > others._end[2] - others._start[2] >= 0
     assert 0 <= ours.share() <= 1 and 0 < others.share() <= 1
     assert ours.share() == ours.share()  # the end of the block is the end
 

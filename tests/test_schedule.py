@@ -1,14 +1,16 @@
 """Schedules fit their time, and the page for instructors has what the book has."""
 
 import json
+import os
 import re
+from importlib.metadata import version
 
 import pytest
 
 from tools import answers, chapters, dry_run, instructor, notebook_form, prose, schedule
 from tools.chapters import REPO
 from tools.schedule import Plan
-from utils import preflight
+from utils import environment, preflight
 
 BOOK = preflight.chapters()
 RECORDED = preflight.reference()
@@ -146,6 +148,7 @@ def test_clock():
 def room(monkeypatch, tmp_path):
     """A book of two chapters that run 61 and 30 seconds, and a plan of both."""
     book, recorded = made_up(a=61, b=30)
+    recorded |= {"cpu": environment.cpu_name(), "cores": os.cpu_count(), "torch": version("torch"), "effort": "read"}
     monkeypatch.setattr(preflight, "chapters", lambda: book)
     monkeypatch.setattr(preflight, "reference", lambda: recorded)
     monkeypatch.setattr(preflight, "REFERENCE", str(tmp_path / "seconds" / "reference.json"))
@@ -185,6 +188,14 @@ def test_the_seconds_are_kept(room, monkeypatch, capsys):
     found = json.loads(room.read_text())
     assert found["chapters"] == {"a": {"seconds": 99.4, "other_load": 0.01}, "b": {"seconds": 30}}
     assert found["calibration"] == {"python": 0.01235} and found["effort"] == "read" and found["torch"]
+
+
+def test_seconds_of_two_machines_are_not_mixed(room, monkeypatch, capsys):
+    """The machine check divides them by one calibration."""
+    preflight.reference()["cpu"] = "another"
+    assert command(monkeypatch, {"a": (99, 0)}, "a", "--write") == 1 and not room.exists()
+    assert "are another machine's, and chapters b are missing" in capsys.readouterr().err
+    assert command(monkeypatch, {"a": (99, 0), "b": (1, 0)}, "all", "--write") == 0 and room.exists()
 
 
 def test_a_busy_machine_keeps_nothing(room, monkeypatch, capsys):

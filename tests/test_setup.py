@@ -53,25 +53,27 @@ def test_a_wrong_python_is_one_sentence(monkeypatch, capsys):
 
 
 def test_chapter_words(capsys):
-    assert [p.stem[:2] for p in chosen("20")] == ["20"] and chosen("none") == []
-    assert len(chosen("")) >= 4
+    assert [p.stem[:2] for p in chosen(["20"])] == ["20"] and chosen(["none"]) == []
+    assert [p.stem[:2] for p in chosen(["20", "30_inductor_cpu"])] == ["20", "30"]
+    assert len(chosen([])) >= 4
     with pytest.raises(SystemExit):
-        chosen("77")
+        chosen(["20", "77"])
     assert "no chapter '77'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("wanted, files", [
+@pytest.mark.parametrize("words, files", [
     ("", ["tests"]), ("none", ["tests", "--ignore", "tests/test_exercises.py", "--dist", "loadfile"]),
-    ("20", ["tests/test_exercises.py", "-k", "20."]), ("99", None)])
-def test_what_a_word_runs_besides_the_notebooks(wanted, files, monkeypatch):
+    ("20", ["tests/test_exercises.py", "-k", "20."]), ("20 30 99", ["tests/test_exercises.py", "-k", "20. or 30."]),
+    ("99", None)])
+def test_what_words_run_besides_the_notebooks(words, files, monkeypatch):
     calls = []
     monkeypatch.setattr("tools.test.call", lambda command, **how: calls.append(command) or 0)
-    assert run_unit_tests(wanted, chosen(wanted)) == 0
+    assert run_unit_tests(words.split(), chosen(words.split())) == 0
     assert [command[command.index("-n") + 2:] for command in calls] == ([files] if files else [])
 
 
 def test_limits_are_those_of_the_design(repo):
-    path = {p.stem[:2]: p for p in chosen("")}
+    path = {p.stem[:2]: p for p in chosen([])}
     assert [limit_s(path[c], v) for v in ("2.13.0", "2.5.1") for c in ("00", "20")] == [60, 90, 120, 180]
 
 

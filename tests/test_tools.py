@@ -214,6 +214,19 @@ def test_results_belong_to_the_chapter_that_ran(tmp_path, book, capsys):
     assert not list(tmp_path.glob("recorded/*"))
 
 
+def test_outputs_and_results_are_kept_together_or_not_at_all(tmp_path, book, capsys, monkeypatch):
+    path = write(tmp_path, "10_things", RECORDING)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError("No space left on device")
+    monkeypatch.setattr(recorded, "write", full)
+    with pytest.raises(SystemExit):
+        record.Run("here", "test", keep=execute.keep).all([path])
+    assert "No space left on device\nNothing of 10_things was kept." in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
 def test_a_damaged_file_of_results_is_not_replaced(tmp_path, book, capsys):
     path = write(tmp_path, "10_things", RECORDING)
     record.Run("here", "test").all([path])
@@ -224,17 +237,35 @@ def test_a_damaged_file_of_results_is_not_replaced(tmp_path, book, capsys):
     assert file.name in capsys.readouterr().err and file.read_text(encoding="utf-8") == "{}"
 
 
-@pytest.mark.parametrize("what", ["cpu", "capability"])  # one name is sold with several of these
+@pytest.mark.parametrize("what", ["cpu", "capability", "driver", "python"])  # one name is sold with several of these
 def test_another_machine_needs_another_name(tmp_path, book, capsys, what):
     path = write(tmp_path, "10_things", RECORDING)
     record.Run("here", "test").all([path])
     (file,) = (tmp_path / "recorded").iterdir()
     data = json.loads(file.read_text(encoding="utf-8"))
-    data["provenance"][what] = "ANOTHER"
+    data["provenance"][what] = was = "3.9.9" if what == "python" else "ANOTHER"
     recorded.write(file, data)
     with pytest.raises(SystemExit):
         record.Run("here", "test").all([path])
-    assert f"another {what} (ANOTHER)" in capsys.readouterr().err
+    assert f"another {what} ({was})" in capsys.readouterr().err
+
+
+def test_an_older_file_that_does_not_name_the_capability(tmp_path, book):
+    path = write(tmp_path, "10_things", RECORDING)
+    record.Run("here", "test").all([path])
+    (file,) = (tmp_path / "recorded").iterdir()
+    data = json.loads(file.read_text(encoding="utf-8"))
+    del data["provenance"]["capability"]
+    recorded.write(file, data)
+    record.Run("here", "test").all([path])  # these cells import no torch, which would know it
+    assert json.loads(file.read_text(encoding="utf-8"))["provenance"]["capability"] is None
+
+
+def test_a_wrong_effort_is_one_sentence(monkeypatch, capsys):
+    monkeypatch.setenv("BOOK_EFFORT", "fast")
+    with pytest.raises(SystemExit) as end:
+        record.parser("x")
+    assert end.value.code == 2 and capsys.readouterr().err == "BOOK_EFFORT is 'fast'; it can be test, read, publish\n"
 
 
 # --- words on the command line ----------------------------------------------------------

@@ -26,13 +26,16 @@ def targets():
 
 
 def main():
+    left = False
     for path in list(targets()):
         if os.path.isdir(path):
             print("removing", os.path.relpath(path, REPO) if path.startswith(REPO) else path)
             shutil.rmtree(path, ignore_errors=True)
             if os.path.exists(path):
                 print("could not remove all of", path, file=sys.stderr)
+                left = True
+    return int(left)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

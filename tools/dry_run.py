@@ -73,13 +73,18 @@ def keep(measured: dict, calibration: dict, allow_busy: bool):
         if share is not None and share > BUSY and not allow_busy:
             stop(f"Chapter {number}: other processes used {100 * share:.0f} % of the cores meanwhile; nothing was "
                  "written. End them, or use --allow-busy.")
-    old = preflight.reference()["chapters"]
+    before = preflight.reference()
+    here = {"cpu": environment.cpu_name(), "cores": os.cpu_count(), "torch": version("torch"), "effort": EFFORT}
+    same = all(before.get(what) == value for what, value in here.items())
+    old = before["chapters"] if same else {}
+    if missing := sorted(set(before["chapters"]) - set(old) - set(measured)):
+        stop(f"The seconds in recorded/seconds/ are another machine's, and chapters {', '.join(missing)} are missing to "
+             "replace them all; nothing was written: python -m tools.dry_run all --write.")
     new = {number: {"seconds": round(seconds, 1), "other_load": share} for number, (seconds, share) in measured.items()}
     target = Path(preflight.REFERENCE)
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, json.dumps({
-        "cpu": environment.cpu_name(), "cores": os.cpu_count(), "torch": version("torch"), "effort": EFFORT,
-        "date": date.today().isoformat(), "calibration": {name: round(took, 5) for name, took in calibration.items()},
+        **here, "date": date.today().isoformat(), "calibration": {name: round(took, 5) for name, took in calibration.items()},
         "chapters": dict(sorted({**old, **new}.items()))}, indent=1) + "\n")
     print(f"recorded/seconds/{target.name} has the seconds of chapters {', '.join(measured)}.")
 

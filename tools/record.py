@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from tools import chapters, notebook_form
 from tools.chapters import stop
 from utils import recorded
-from utils.environment import EFFORTS
+from utils.environment import EFFORTS, effort
 
 BUSY = 0.1  # others may use a tenth of the cores while we measure
-SAME = ("cpu", "cores", "capability", "device", "torch")  # what makes two runs one machine's
+# What makes two runs one machine's; of the rest a file keeps what its last run found.
+SAME = ("cpu", "cores", "capability", "device", "driver", "torch", "python")
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,16 @@ class Run:
             share = chapters.execute(notebook, path, env)
             self._judge(path, share)
             joined = self._joined(path, results, share)
+        before = path.read_bytes()
         if self.keep:
             notebook.metadata.setdefault("book", {})["run"] = self.id
             self.keep(path, notebook)
         if joined:
-            recorded.write(*joined)
+            try:
+                recorded.write(*joined)
+            except BaseException:
+                path.write_bytes(before)
+                raise
         print(f"  results kept in recorded/{joined[0].name}" if joined else "  it records no results", flush=True)
 
     def _judge(self, path, share) -> None:
@@ -97,15 +103,19 @@ class Run:
             raise ValueError(f"{faults[0]} Mend or remove that file first.")
         old = next(data for data in recorded.load(target.parent) if recorded.file_name(data) == target.name)
         for what in SAME:
-            if old["provenance"][what] != new["provenance"][what]:
-                raise ValueError(f"{target.name} is from a machine with another {what} "
-                                 f"({old['provenance'][what]}): give this one a name of its own.")
+            if (was := old["provenance"].get(what)) != new["provenance"][what]:
+                raise ValueError(f"{target.name} is from a machine with another {what} ({was}): "
+                                 "give this one a name of its own.")
         return target, {**new, "chapters": dict(sorted({**old["chapters"], **new["chapters"]}.items()))}
 
 
 def parser(summary):
     made = argparse.ArgumentParser(description=summary)
-    made.add_argument("--effort", choices=EFFORTS, default=os.environ.get("BOOK_EFFORT", "publish"))
+    try:
+        wanted = effort() if "BOOK_EFFORT" in os.environ else "publish"
+    except ValueError as error:
+        stop(str(error), 2)
+    made.add_argument("--effort", choices=EFFORTS, default=wanted)
     made.add_argument("--allow-busy", action="store_true",
                       help="keep results though other processes used the cores; the entry says how much")
     return made

@@ -5,6 +5,7 @@ none, and so no dead links.
 """
 
 import argparse
+import errno
 import functools
 import http.server
 import os
@@ -76,8 +77,10 @@ def serve(port: int):
         sys.exit("There is no site yet: run make book first.")
     try:
         running = server(port)
-    except OSError:
-        print(f"Port {port} is taken; using a free one.")
+    except (OSError, OverflowError) as error:
+        why = {errno.EADDRINUSE: "is taken", errno.EACCES: "is not yours to use"}.get(
+            getattr(error, "errno", None), "cannot be used")
+        print(f"Port {port} {why}; using a free one.")
         running = server(0)
     with running:
         print(f"The site is at http://127.0.0.1:{running.server_address[1]} until you press Ctrl+C.", flush=True)

@@ -207,7 +207,7 @@ def write(folder: Path, paths: list[Path]):
     """The decks of chapters, and the index of them."""
     folder.mkdir(parents=True, exist_ok=True)
     notebooks = {path.stem: chapters.read(path) for path in paths}
-    lines = answers.answers(load())
+    lines = {number: answers.under_title(*said) for number, said in answers.answers(load()).items()}
     for name, notebook in notebooks.items():
         replace_file(folder / f"{name}.html", deck(notebook, list(notebooks), lines.get(name[:2], "")))
     replace_file(folder / "index.html", index(notebooks))

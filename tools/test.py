@@ -1,4 +1,4 @@
-"""Run the suite: python -m tools.test [CHAPTER | none]
+"""Run the suite: python -m tools.test [CHAPTER ... | none]
 
 Without an argument everything but the browser tests; "20" or "20_regional_compilation"
 one chapter with its exercises; "none" all but the chapters and theirs. The chapters' cells
@@ -22,9 +22,9 @@ LONG = ("20", "30", "45", "50", "80")
 CELL_TIMEOUT_S = 300
 
 
-def chosen(wanted):
-    """The notebooks that a CHAPTER word names: all without one, none for "none"."""
-    return [] if wanted == "none" else chapters.find([wanted] if wanted else [])
+def chosen(words):
+    """The notebooks that words name: all without one, none for "none"."""
+    return [] if words == ["none"] else chapters.find(words)
 
 
 def limit_s(path, release):
@@ -59,17 +59,18 @@ def run_chapter(path):
     return status, time.monotonic() - start
 
 
-def run_unit_tests(wanted, paths):
+def run_unit_tests(words, paths):
     """pytest's exit status. They run in parallel, as most of them wait for a process; the chapters,
     which measure, never are."""
     exercises = "tests/test_exercises.py"
-    if wanted == "none":
+    if words == ["none"]:
         # A file's tests in one worker, which makes what they share once: the exercises share nothing.
         which = ["tests", "--ignore", exercises, "--dist", "loadfile"]
-    elif wanted:
-        if paths[0].stem[:2] in NO_CHAPTER:  # it has no exercises
+    elif words:
+        numbers = [path.stem[:2] for path in paths if path.stem[:2] not in NO_CHAPTER]  # those have exercises
+        if not numbers:
             return 0
-        which = [exercises, "-k", paths[0].stem[:2] + "."]
+        which = [exercises, "-k", " or ".join(f"{number}." for number in numbers)]
     else:
         which = ["tests"]
     workers = str(min(os.cpu_count() or 1, 4))
@@ -83,12 +84,12 @@ def main():
 
     from utils.fresh import own_cache
 
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    paths = chosen(wanted)
+    words = sys.argv[1:]
+    paths = chosen(words)
     release = version("torch")
     own_cache()  # the toolchain folder is made here, not on the first chapter's clock
     failed = []
-    if run_unit_tests(wanted, paths):
+    if run_unit_tests(words, paths):
         failed.append("tests/")
     times = []
     for path in paths:

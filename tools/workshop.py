@@ -99,12 +99,14 @@ def wheel_list() -> str:
 
 def pack(folder: Path, target: Path):
     """A zip that is the same, byte for byte, for the same files."""
-    with zipfile.ZipFile(target, "w") as file:
+    made = target.with_suffix(".part")  # an interrupted zip opens without complaint
+    with zipfile.ZipFile(made, "w") as file:
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             entry = zipfile.ZipInfo(f"{folder.name}/{path.relative_to(folder).as_posix()}")  # dated 1980
             entry.create_system, entry.external_attr = 3, 0o644 << 16  # on Windows too
             entry.compress_type = zipfile.ZIP_DEFLATED
             file.writestr(entry, path.read_bytes())
+    os.replace(made, target)
 
 
 def main():

@@ -188,7 +188,7 @@ def cpu_name():
                 if line.lower().startswith("model name"):
                     return line.split(":", 1)[1].strip()
     if sys.platform == "darwin":
-        found = _output(["sysctl", "-n", "machdep.cpu.brand_string"])
+        found = output_of(["sysctl", "-n", "machdep.cpu.brand_string"])
         if found:
             return found
     return platform.processor() or platform.machine()
@@ -247,7 +247,7 @@ def _compiler():
         source = os.path.join(folder, "probe.cpp")
         with open(source, "w") as file:
             file.write("#include <vector>\nint main() { return (int)std::vector<int>().size(); }\n")
-        if _output([path, source, "-o", os.path.join(folder, "probe")]) is None:
+        if output_of([path, source, "-o", os.path.join(folder, "probe")]) is None:
             return Gate(False, "The C++ compiler %s does not compile a small program: %s."
                         % (os.path.basename(path), COMPILER_FIX))
     return Gate(True, "A C++ compiler works: %s." % os.path.basename(path))
@@ -287,6 +287,9 @@ def _flex_compiled():
         capability = torch.backends.cpu.get_cpu_capability()
         if not capability.startswith(("AVX2", "AVX512")):
             return Gate(False, "FlexAttention compiles on a CPU with AVX2 or newer; this one has %s." % capability)
+        if (2, 7) <= torch_version() <= (2, 8) and torch.get_num_threads() > 1:
+            return Gate(False, "For two threads or more torch 2.7 and 2.8 write FlexAttention's C++ with a missing "
+                        "brace: start Jupyter with OMP_NUM_THREADS=1 to see it compiled.")
         return gate("compiler") and Gate(True, "FlexAttention compiles on this CPU (%s)." % capability)
     if device == "xpu":
         return Gate(torch_version() >= (2, 9), "FlexAttention compiles on Intel GPUs since torch 2.9.")
@@ -378,6 +381,14 @@ def _cpu_precision_casts():
                 "Inductor's C++ does not heed emulate_precision_casts in this version.")
 
 
+def _half_rms_norm():
+    import torch
+
+    ok = torch.nn.functional.rms_norm(torch.full((1, 64), 300.0, dtype=torch.float16), (64,)).eq(1).all()
+    return Gate(ok, "F.rms_norm computes in float32 inside (torch 2.6 and later)." if ok else
+                "F.rms_norm of this torch squares in float16, which overflows; 2.6 computes in float32.")
+
+
 def find_wine():
     """Wine under the names that systems give it, or None."""
     names = ("wine64", "wine", "/usr/lib/wine/wine64")
@@ -455,13 +466,11 @@ GATES = {
     "traced_backward": _traced_backward,
     "windows_program": _windows_program,
     "cpu_precision_casts": _cpu_precision_casts,
-    "half_rms_norm": _since(
-        (2, 9), "F.rms_norm computes in float32 inside.",
-        "Up to torch 2.8 F.rms_norm squares in float16, which overflows."),
+    "half_rms_norm": _half_rms_norm,
     "gemm_template": _gemm_template,
     "gemm_two_threads": _since(
-        (2, 6), "The template is built for any number of threads.",
-        "For two threads or more torch 2.5's template is C++ with a missing brace: this chapter uses one."),
+        (2, 9), "The template is built for any number of threads.",
+        "For two threads or more the template of torch 2.5 to 2.8 is C++ with a missing brace: this chapter uses one."),
     "flash_unbatched": _flash_unbatched,
     "sequential_whole": _since(
         (2, 14), "nn.Sequential compiled in place is one graph.",
@@ -490,8 +499,9 @@ def gate(name):
     return _gates[name]
 
 
-def _output(command, timeout=60):
-    """What a command prints, or None when it is missing or fails."""
+def output_of(command, timeout=60):
+    """What a command (a list of words) prints, stripped; None when it is missing, fails or takes longer
+    than timeout seconds."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=timeout)
     except (OSError, subprocess.SubprocessError):

@@ -8,12 +8,15 @@ new folder; `run_fresh` gives both, and leaves nothing running.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import inspect
 import json
 import os
 import platform
+import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -59,7 +62,8 @@ def run_fresh(f, *args, cache="cold", toolchain="warm", env=None, timeout_s=300.
     env: environment variables to set (a value of None unsets one).
     timeout_s: after this many seconds the child and all it started are killed.
 
-    Raises FreshError, ValueError (bad cache or toolchain word), TypeError (not JSON).
+    Raises FreshError, ValueError (bad cache or toolchain word, a function without source),
+    TypeError (not JSON).
     """
     if toolchain not in ("warm", "cold"):
         raise ValueError(f"toolchain is 'warm' or 'cold', not {toolchain!r}")
@@ -110,6 +114,7 @@ def _run_child(job, folder, env, timeout_s) -> Fresh:
             child.wait()
         finally:
             kill_marked(mark)
+            _end_session(child.pid)
             child.wait()
             child.stdin.close()
         if child.returncode != 0:
@@ -135,6 +140,8 @@ def _tail(file) -> str:
 def _source(f) -> str:
     if isinstance(f, str):
         return f
+    if f.__name__ == "<lambda>":
+        raise ValueError("a lambda has no source of its own: pass a function with a name, or source text")
     try:
         return textwrap.dedent(inspect.getsource(f))
     except (OSError, TypeError) as error:
@@ -145,7 +152,7 @@ def _child_env(inductor, extra) -> dict:
     env = {**os.environ, "KINETO_LOG_LEVEL": "6", "TORCH_CPP_LOG_LEVEL": "ERROR",
            "TORCHINDUCTOR_CACHE_DIR": str(inductor), "TRITON_CACHE_DIR": str(inductor / "triton"),
            "NO_COLOR": "1",  # Jupyter asks for colours, and from 3.13 on Python puts them into tracebacks
-           **{k: v for k, v in (extra or {}).items()},
+           **(extra or {}),
            MARK: f"{os.getpid()}-{time.monotonic_ns()}"}
     return {k: str(v) for k, v in env.items() if v is not None}
 
@@ -155,12 +162,27 @@ def kill_marked(mark: str, name: str = MARK) -> None:
     started: a process group misses those that left the session."""
     import psutil
 
-    for process in psutil.process_iter():
+    def marked(process):
         try:
-            if process.pid != os.getpid() and process.environ().get(name) == mark:
-                process.kill()
+            return process.pid != os.getpid() and process.environ().get(name) == mark
         except (psutil.Error, OSError):
-            pass  # ended meanwhile, or somebody else's
+            return False  # ended meanwhile, or somebody else's
+
+    for _ in range(10):  # one that starts another while we look leaves it for the next round
+        found = [process for process in psutil.process_iter() if marked(process)]
+        if not found:
+            return
+        for process in found:
+            with contextlib.suppress(psutil.Error, OSError):
+                process.kill()
+        psutil.wait_procs(found, timeout=1)
+
+
+def _end_session(leader: int) -> None:
+    """End the session that a child began: it holds those that dropped the mark."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):  # nobody is left
+            os.killpg(leader, signal.SIGKILL)
 
 
 # --- cache folders --------------------------------------------------------------
@@ -172,7 +194,7 @@ def _process_folder() -> str:
     if _folder is None or _folder[0] != os.getpid():
         base = _writable(os.path.join(cache_home(), "processes"))
         _sweep(base)
-        _folder = os.getpid(), tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base)
+        _folder = os.getpid(), tempfile.mkdtemp(prefix=f"{os.getpid()}-{_host()}-", dir=base)
         atexit.register(_remove, *_folder)
     return _folder[1]
 
@@ -204,13 +226,18 @@ def _writable(folder: str) -> str:
         return folder
 
 
+def _host() -> str:
+    """Hosts, and containers, may share a home; each knows its own processes only."""
+    return re.sub(r"[^A-Za-z0-9]", "", platform.node())
+
+
 def _sweep(base):
-    """Remove what killed processes left behind."""
+    """Remove what killed processes of this host left behind."""
     import psutil
 
     for entry in os.scandir(base):
-        pid = entry.name.split("-")[0]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+        pid, host, *_ = entry.name.split("-") + [""]
+        if pid.isdigit() and host == _host() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(entry.path, ignore_errors=True)
 
 
@@ -274,6 +301,7 @@ def _end_with_parent() -> None:
     while os.read(0, 1):
         pass
     kill_marked(os.environ[MARK])
+    _end_session(os.getpid())
     os._exit(1)
 
 

@@ -62,7 +62,7 @@ def ask_torch():
     where it cannot be imported, {} where it is not installed."""
     try:
         done = subprocess.run([sys.executable, "-c", ASK_TORCH], cwd=REPO, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=TORCH_TIMEOUT_S)
+                              stderr=subprocess.PIPE, timeout=TORCH_TIMEOUT_S, env={**os.environ, "NO_COLOR": "1"})
     except subprocess.TimeoutExpired:
         return {"error": "torch did not answer within %d seconds" % TORCH_TIMEOUT_S}
     except OSError as error:

@@ -33,10 +33,6 @@ class Ratio:
             return "about the same"
         return "cannot tell"
 
-    def inverse(self) -> Ratio:
-        """The same comparison told from the other side."""
-        return Ratio(1 / self.value, 1 / self.high, 1 / self.low, self.rounds)
-
 
 def paired_ratio(base, new) -> Ratio:
     """How many times faster `new` is than `base`: two lists of seconds, one number a round

@@ -22,14 +22,13 @@ import math
 import os
 import platform
 import re
-import subprocess
 import sys
 import tempfile
 import uuid
 from datetime import datetime, timezone
 from pathlib import Path
 
-from utils.environment import cache_home, cpu_name, effort
+from utils.environment import cache_home, cpu_name, effort, output_of
 from utils.load import OtherLoad
 from utils.ratio import Ratio
 from utils.report import ratio, rows
@@ -216,7 +215,7 @@ def _device() -> tuple[str, str | None]:
 
     kind = pick_device().type
     if kind == "cuda":
-        driver = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+        driver = output_of(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]) or ""
         return _text(f"cuda: {torch.cuda.get_device_name(0)}", 500), _text(driver.split("\n")[0], 500) or None
     if kind == "xpu":
         found = torch.xpu.get_device_properties(0)
@@ -228,20 +227,11 @@ def _device() -> tuple[str, str | None]:
 def commit() -> str | None:
     """The book's commit, with +changes where tracked files differ from it, as this process
     found it; None outside git."""
-    commit = _output("git", "-C", str(REPO), "rev-parse", "--short=12", "HEAD")
+    commit = output_of(["git", "-C", str(REPO), "rev-parse", "--short=12", "HEAD"]) or ""
     if not re.fullmatch("[0-9a-f]{7,40}", commit):
         return None
-    changed = _output("git", "-C", str(REPO), "status", "--porcelain", "--untracked-files=no")
+    changed = output_of(["git", "-C", str(REPO), "status", "--porcelain", "--untracked-files=no"])
     return commit + ("+changes" if changed else "")
-
-
-def _output(*command: str) -> str:
-    """What a command prints; nothing when it is missing or fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 # --- reading ------------------------------------------------------------------------
@@ -448,6 +438,9 @@ def main(arguments=None) -> int:
     given = parser.parse_args(arguments)
 
     if given.command == "board":
+        if given.folder is not None and not Path(given.folder).is_dir():
+            print(f"There is no folder {given.folder}.")
+            return 1
         mine = own() if given.folder is None else None
         rows(board(load(given.folder) + ([mine] if mine else [])))
         return 0

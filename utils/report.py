@@ -19,7 +19,6 @@ from pathlib import Path
 
 from utils.ratio import Ratio
 
-WIDTH = 78  # columns that fit a code cell and, scrolled, a phone
 
 
 def _three(x: float) -> str:

@@ -11,6 +11,7 @@ baseline).
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import statistics
@@ -94,8 +95,9 @@ def compare(entries, *, check=None, budget_s=None, max_s=30.0) -> Comparison:
     budget_s: seconds an entry; from BOOK_EFFORT when None (0.1, 0.5 or 2).
     max_s: ValueError before timing starts if the smallest honest run would pass it.
 
-    Raises ValueError (bad arguments, too slow), TypeError (an entry returned None),
-    AssertionError (results disagree), RecompiledWhileTiming.
+    Raises ValueError (bad arguments, too slow), TypeError (an entry returned None, or what
+    `check` does not know), AssertionError (results disagree), RuntimeError (an entry raised,
+    or another comparison is running), RecompiledWhileTiming. Each names the entry.
     """
     if not isinstance(entries, dict) or not entries:
         raise ValueError("compare wants a dict of name to function, the baseline first")
@@ -105,49 +107,60 @@ def compare(entries, *, check=None, budget_s=None, max_s=30.0) -> Comparison:
     budget_s = BUDGET_S[effort()] if budget_s is None else budget_s
     check = close() if check is None else check
 
-    wait, first_s, baseline = {}, {}, None
+    wait, device, first_s, baseline = {}, {}, {}, None
     for number, (name, f) in enumerate(entries.items()):
         start = time.perf_counter()
-        try:
+        with _naming(name):
             result = f()
-        except Exception as error:
-            raise RuntimeError(f"{name!r} raised {type(error).__name__}: {error}") from error
-        wait[name] = _synchroniser(result)
-        wait[name]()
+            wait[name] = _synchroniser(result)
+            wait[name]()
         first_s[name] = time.perf_counter() - start
         if result is None:
             raise TypeError(f"{name!r} returned None: return the result, or it cannot be checked")
+        device[name] = _device_of(result)
         baseline = result if number == 0 else baseline
         try:
             check(result, baseline)
         except AssertionError as error:
             raise AssertionError(f"{name!r} disagrees: {error}") from None
-    device = _device_of(baseline)
+        except Exception as error:
+            raise TypeError(f"the result of {name!r} cannot be checked: {error}") from error
     del result, baseline
 
+    def block(name, calls):
+        with _naming(name):
+            return _block(entries[name], calls, wait[name])
+
     # One more call each: what compiles on the second call (a changed gradient, a size
-    # that became dynamic) is still warm-up. From then on nothing may compile.
-    with _watch_dynamo() as dynamo:
-        once_s = {name: _block(f, 1, wait[name]) for name, f in entries.items()}
+    # that became dynamic) is still warm-up, and says nothing of the time of the next.
+    for _ in range(2):
+        with _watch_dynamo() as dynamo:
+            once_s = {name: block(name, 1) for name in entries}
         expected_s = MIN_ROUNDS * sum(max(s, BLOCK_S) for s in once_s.values())
-        if expected_s > max_s:
-            dynamo.check()  # slow because it compiles each time?
-            raise ValueError(
-                f"{MIN_ROUNDS} rounds would take {expected_s:.0f} s, more than max_s={max_s:g}: "
-                "make the sizes smaller, or raise max_s")
-    with _watch_dynamo() as dynamo:
-        calls = {name: _calibrate(f, once_s[name], wait[name]) for name, f in entries.items()}
+        if expected_s <= max_s:
+            break
+    else:
+        dynamo.check()  # slow because it compiles each time?
+        raise ValueError(
+            f"{MIN_ROUNDS} rounds would take {expected_s:.0f} s, more than max_s={max_s:g}: "
+            "make the sizes smaller, or raise max_s")
+    with _watch_dynamo() as dynamo:  # from here on nothing may compile
+        calls = {name: _calibrate(block, name, once_s[name]) for name in entries}
         names, blocks = list(entries), {name: [] for name in entries}
         end = time.perf_counter() + min(budget_s * len(names), max_s)
         while len(blocks[names[0]]) < MIN_ROUNDS or time.perf_counter() < end:
             # A B, B A, ...: a drift within the round hits each name from both sides.
             for name in names:
-                blocks[name].append(_block(entries[name], calls[name], wait[name]))
+                took_s = block(name, calls[name])
+                if calls[name] * took_s < BLOCK_S / 2:  # something held up the calls that were trusted
+                    calls[name] = _calibrate(block, name, took_s)
+                    took_s = block(name, calls[name])
+                blocks[name].append(took_s)
             names.reverse()
             dynamo.check()
     return Comparison(
         tuple(entries),
-        {n: _summary(blocks[n], calls[n], first_s[n], device) for n in entries},
+        {n: _summary(blocks[n], calls[n], first_s[n], device[n]) for n in entries},
         {n: tuple(b) for n, b in blocks.items()},
     )
 
@@ -173,13 +186,18 @@ def close(truth=None, *, times=4.0, norm=math.inf):
         if truth is None:
             torch.testing.assert_close(result, baseline)
             return
-        for r, b, t in zip(_flat(result), _flat(baseline), _flat(truth), strict=True):
-            eps = torch.finfo(r.dtype).eps if r.is_floating_point() else 0.0
+        results, baselines, truths = _flat(result), _flat(baseline), _flat(truth)
+        if not len(results) == len(baselines) == len(truths):
+            raise AssertionError(f"{len(results)} tensors where the truth has {len(truths)}")
+        for r, b, t in zip(results, baselines, truths):
+            eps = torch.finfo(r.dtype).eps if r.is_floating_point() or r.is_complex() else 0.0
             if r.shape != t.shape:
                 raise AssertionError(f"shape {tuple(r.shape)} instead of {tuple(t.shape)}")
-            r, b, t = (x.cpu().double() for x in (r, b, t))
-            if not torch.equal(r.isfinite(), t.isfinite()):
-                raise AssertionError("infinite or NaN where the truth is finite, or the reverse")
+            exact = torch.complex128 if any(x.is_complex() for x in (r, b, t)) else torch.float64
+            r, b, t = (x.cpu().to(exact) for x in (r, b, t))
+            odd = ~(r.isfinite() & t.isfinite())
+            if not torch.allclose(r[odd], t[odd], equal_nan=True):
+                raise AssertionError("infinite or NaN in other places than the truth, or the one for the other")
             own, error, size = _norm(b - t, t, norm), _norm(r - t, t, norm), _norm(t, t, norm)
             if own > math.sqrt(eps) * size:
                 raise AssertionError(f"the baseline itself is {own:.2g} off the truth, more than "
@@ -255,14 +273,23 @@ def _block(f, calls, synchronise) -> float:
             gc.enable()
 
 
-def _calibrate(f, once_s, synchronise) -> int:
+def _calibrate(block, name, once_s) -> int:
     """Calls per block so that a block takes about BLOCK_S; the calls made here are the
     warm-up. A function slower than a block gets one call and no more warm-up."""
     calls, block_s = 1, once_s
     while block_s < BLOCK_S / 2:
         calls = min(calls * 10, math.ceil(calls * BLOCK_S / max(block_s, 1e-9)))
-        block_s = _block(f, calls, synchronise) * calls
+        block_s = block(name, calls) * calls
     return calls
+
+
+@contextlib.contextmanager
+def _naming(name):
+    """An error of an entry says whose it is."""
+    try:
+        yield
+    except Exception as error:
+        raise RuntimeError(f"{name!r} raised {type(error).__name__}: {error}") from error
 
 
 def _summary(blocks, calls, first_s, device) -> Measurement:
@@ -292,9 +319,13 @@ def _accept(result, baseline):
     """The check of a measurement that has nothing to compare with."""
 
 
+def _devices(result) -> list[str]:
+    """The kinds of device that a result's tensors are on, the CPU last."""
+    return sorted({t.device.type for t in _flat(result)} | {"cpu"}, key=lambda kind: (kind == "cpu", kind))
+
+
 def _device_of(result) -> str:
-    tensors = _flat(result)
-    return tensors[0].device.type if tensors else "cpu"
+    return _devices(result)[0]
 
 
 def _no_wait():
@@ -302,12 +333,11 @@ def _no_wait():
 
 
 def _synchroniser(result):
-    """A function that waits for the result's device."""
-    device = _device_of(result)
-    if device == "cpu":
-        return _no_wait
-    module = getattr(torch, device, None)  # torch.cuda, torch.xpu, torch.mps, a PrivateUse1 module
-    return getattr(module, "synchronize", _no_wait)
+    """A function that waits for each device that the result is on."""
+    # torch.cuda, torch.xpu, torch.mps, a PrivateUse1 module
+    modules = [getattr(torch, kind, None) for kind in _devices(result) if kind != "cpu"]
+    waits = [module.synchronize for module in modules if hasattr(module, "synchronize")]
+    return (lambda: [wait() for wait in waits]) if waits else _no_wait
 
 
 class _watch_dynamo:
