@@ -280,7 +280,7 @@ def test_the_command(tmp_path, command):
     assert "10_small.ipynb, step-0: its metadata are not in the canonical form\n" in told
     assert "20_broken.ipynb is not a notebook that can be read: " in told
     assert command("--fix", path) == (0, "") and path.read_bytes() != before
-    assert command("--check", path) == (0, "")
+    assert command(path) == (0, "")
 
 
 @pytest.mark.parametrize("source, binds, uses", [

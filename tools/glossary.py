@@ -17,7 +17,7 @@ from functools import cache
 
 import nbformat
 
-from tools import chapters, notebook_form
+from tools import chapters, notebook_form, prose
 from tools.chapters import REPO
 from tools.workshop import anchor
 from utils.recorded import replace_file
@@ -95,13 +95,10 @@ def linked(texts: list[str], known: list[Term]) -> tuple[list[str], set[str]]:
 def _running(text: str):
     """(line, is it running text?): not headings, fenced code and HTML, in which Markdown is
     not read up to the next blank line."""
-    fence, html = "", False
-    for line in text.split("\n"):
-        mark = re.match(r"\s*(```+|~~~+)", line)
+    html = False
+    for line, fenced in prose.lines(text):
         html = bool(line.strip()) and (html or line.lstrip().startswith("<"))
-        yield line, not (fence or mark or html or re.match(r"#+ ", line))
-        if mark:
-            fence = "" if fence and line.strip().startswith(fence) else fence or mark[1]
+        yield line, not (fenced or html or re.match(r"#+ ", line))
 
 
 def _outside(line: str, change) -> str:
@@ -144,9 +141,7 @@ def faults(paths, known: list[Term]):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--check", action="store_true", help="only look (the default)")
-    choice.add_argument("--fix", action="store_true", help="set the links first")
+    parser.add_argument("--fix", action="store_true", help="set the links first")
     options = parser.parse_args()
     known = terms()
     if options.fix:

@@ -311,9 +311,7 @@ def names(source: str) -> tuple[set[str], set[str]]:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--check", action="store_true", help="only look (the default)")
-    choice.add_argument("--fix", action="store_true", help="write the canonical form first")
+    parser.add_argument("--fix", action="store_true", help="write the canonical form first")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
     found = 0

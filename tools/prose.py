@@ -29,18 +29,19 @@ _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _BLOCK = re.compile(r"^\s*(?:$|[|<>#]|---)")  # not running text: table, HTML, quote, heading, rule
 
 
-def _lines(text):
-    """The lines outside fenced code."""
-    fence = None
-    for line in text.splitlines():
+def lines(text: str):
+    """(line, does it belong to fenced code?) of each line of a Markdown text."""
+    fence = ""
+    for line in text.split("\n"):
         mark = re.match(r"\s*(```+|~~~+)", line)
-        if mark and fence is None:
-            fence = mark[1]
-            yield ""
-        elif fence is not None:
-            fence = None if line.strip() == fence else fence
-        else:
-            yield line
+        yield line, bool(fence or mark)
+        if mark:
+            fence = "" if fence and line.strip().startswith(fence) else fence or mark[1]
+
+
+def _lines(text):
+    """The lines, those of fenced code empty."""
+    return ("" if fenced else line for line, fenced in lines(text))
 
 
 def measured_numbers(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from tools import answers, chapters, notebook_form
+from tools import answers, chapters, notebook_form, prose
 from tools.chapters import REPO
 from tools.page import HERE, page
 from tools.workshop import without_note
@@ -70,9 +70,8 @@ def slides(notebook, known: list[str], answer: str = "") -> list[Slide]:
 
 def pieces(source: str):
     """(level, heading, text) of each part of a Markdown text; level 0 before a heading."""
-    level, heading, lines, fenced = 0, "", [], False
-    for line in source.splitlines():
-        fenced ^= line.startswith("```")
+    level, heading, lines = 0, "", []
+    for line, fenced in prose.lines(source):
         found = None if fenced else re.match(r"(#{1,3}) (.+)", line)
         if not found:
             lines.append(line)

@@ -134,7 +134,7 @@ def masks(arrays: Mapping[str, object], *, title: str, columns: int = 4) -> Figu
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG of at most 256 colours: a third of the size, the same to the eye."""
+    """The figure as a PNG of at most 64 colours: a third of the size, the same to the eye."""
     from PIL import Image
 
     buffer = io.BytesIO()

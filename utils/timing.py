@@ -230,7 +230,8 @@ def peak_bytes(f) -> int:
     beyond what was alive before it.
 
     CPU: replayed from the profiler's allocation events. CUDA and XPU: the allocator's
-    own peak counter. f is called once before, so that compilation does not count.
+    own peak counter. MPS and a device of your own count nothing of the kind: there it is
+    what f allocates on the CPU. f is called once before, so that compilation does not count.
     """
     device = _device_of(f())
     accelerator = getattr(torch, device, None) if device in ("cuda", "xpu") else None
